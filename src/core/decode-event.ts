@@ -1,0 +1,41 @@
+/** What a running request reports: some `tokens` events, then exactly one `finish`. Failures are thrown. */
+import type { SpeculationRecord } from './speculation-record.ts';
+import type { TokenId } from './token.ts';
+
+export type DecodeEvent = TokensEvent | FinishEvent;
+
+/** The tokens that one round added. */
+export interface TokensEvent {
+  readonly type: 'tokens';
+  /** Tokens emitted by the round, a stop token included. */
+  readonly tokens: readonly TokenId[];
+  /**
+   * Text that became certain: complete characters only, and nothing that may turn out to be the
+   * beginning of a stop string. Empty when everything is held back.
+   */
+  readonly text: string;
+}
+
+/** `stop`: a stop token or stop string; `length`: max_tokens or the context is used up; `aborted`: the caller gave up. */
+export type FinishReason = 'stop' | 'length' | 'aborted';
+
+export interface FinishEvent {
+  readonly type: 'finish';
+  readonly reason: FinishReason;
+  /** The stop string or the id of the stop token other than end-of-sequence that ended the answer, else null (vLLM's `stop_reason`). */
+  readonly stopReason: string | TokenId | null;
+  readonly promptTokens: number;
+  /** Tokens emitted, a stop token included. */
+  readonly completionTokens: number;
+  readonly speculation: SpeculationRecord;
+  readonly timing: RequestTiming;
+}
+
+/** Milliseconds since the request was accepted by the engine. */
+export interface RequestTiming {
+  /** Waiting for a free sequence. */
+  readonly queueMs: number;
+  /** Until the first token was emitted; null when none was. */
+  readonly firstTokenMs: number | null;
+  readonly totalMs: number;
+}

@@ -1,0 +1,103 @@
+/** PORT between the engine and everything that serves or measures it. */
+import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
+import type { SamplingParams } from '../core/sampling-params.ts';
+import type { NoDraftReason, RoundRecord } from '../core/speculation-record.ts';
+import type { TokenId } from '../core/token.ts';
+
+export interface GenerateRequest {
+  /** Unique among running requests; appears in logs. */
+  readonly id: string;
+  readonly promptTokens: readonly TokenId[];
+  readonly sampling: SamplingParams;
+  /** Largest number of tokens to emit; at least 1. Null: whatever the context leaves. */
+  readonly maxTokens: number | null;
+  /** Stop tokens beside the model's own end-of-sequence ids. */
+  readonly stopTokenIds: readonly TokenId[];
+  readonly stopStrings: readonly string[];
+  /** Keep the matched stop string at the end of the text. */
+  readonly includeStopString: boolean;
+  /** Do not stop at the model's end-of-sequence ids. */
+  readonly ignoreEos: boolean;
+  /** Leave special tokens out of the text. */
+  readonly skipSpecialTokens: boolean;
+  /** False: decode plainly, with the same tokens as a result. */
+  readonly speculate: boolean;
+  /** Upper limit on the length of each draft; null: the server's. */
+  readonly draftTokens: number | null;
+}
+
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** What is served; fixed for the life of the engine. */
+export interface EngineInfo {
+  /** Name under which the model is served. */
+  readonly model: string;
+  /** Seconds since the epoch when the engine became ready. */
+  readonly created: number;
+  /** Positions a sequence may have, prompt and answer together. */
+  readonly maxContext: number;
+  readonly maxSequences: number;
+  readonly vocabSize: number;
+  /** Name of the drafter, `none` when there is none. */
+  readonly drafter: string;
+  /** Longest draft; 0 without a drafter. */
+  readonly maxDraftTokens: number;
+  /** Defaults that the model folder's generation_config.json asks for. */
+  readonly samplingDefaults: Readonly<Partial<Omit<SamplingParams, 'seed'>>>;
+}
+
+/** Loads at this moment. */
+export interface EngineLoad {
+  readonly running: number;
+  readonly waiting: number;
+  /** Share of all cache positions in use, 0..1. */
+  readonly cacheUsage: number;
+}
+
+export interface Engine extends AsyncDisposable {
+  readonly info: EngineInfo;
+  load(): EngineLoad;
+  /** Ids of the text; special tokens written in the text are recognised. */
+  encode(text: string): readonly TokenId[];
+  /** The prompt text that the model's chat template makes of the messages, generation prompt included. */
+  renderChat(messages: readonly ChatMessage[]): string;
+  /**
+   * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
+   * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token, `invalid_request` when it is empty,
+   *   `overloaded` when the queue is full, `unavailable` when the engine drains.
+   */
+  generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent>;
+  /** Refuses new requests, waits for the running ones until the signal aborts, then aborts what is left. */
+  drain(signal: AbortSignal): Promise<void>;
+}
+
+/** Told of everything that is counted. Calls are synchronous, short and must not throw. */
+export interface EngineObserver {
+  onStep(step: StepReport): void;
+  onFinish(request: GenerateRequest, finish: FinishEvent): void;
+}
+
+/** One target step. */
+export interface StepReport {
+  readonly durationMs: number;
+  readonly draftMs: number;
+  /** Sequences that took part. */
+  readonly sequences: number;
+  /** Rows of the step, by use. */
+  readonly promptRows: number;
+  readonly decodeRows: number;
+  /** Tokens emitted by the step, first tokens included. */
+  readonly emitted: number;
+  /** One entry for each sequence that verified. */
+  readonly rounds: readonly (RoundRecord & { readonly noDraft: NoDraftReason | null })[];
+}
+
+/** The engine as the server sees it: it may still be loading, or have failed to load. */
+export type EngineStatus =
+  | { readonly state: 'loading' }
+  | { readonly state: 'ready'; readonly engine: Engine }
+  | { readonly state: 'draining'; readonly engine: Engine }
+  | { readonly state: 'failed'; readonly message: string };
