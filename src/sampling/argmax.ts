@@ -1,0 +1,29 @@
+/** The greedy choice. */
+import { AppError } from '../core/app-error.ts';
+import type { TokenId } from '../core/token.ts';
+
+/**
+ * Index of the largest value, the smallest index among equals.
+ * @param logits [vocab]
+ * @throws AppError `internal` when a value is NaN, or none is above -Infinity: any index would be an invention
+ */
+export function argmax(logits: Float32Array): TokenId {
+  let best = -1;
+  let largest = Number.NEGATIVE_INFINITY;
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id]!;
+    if (logit > largest) {
+      largest = logit;
+      best = id;
+    } else if (Number.isNaN(logit)) {
+      throw new AppError(
+        'internal',
+        `expected logits without NaN, got NaN at id ${id} of ${logits.length}; check the weights and their dtype`,
+      );
+    }
+  }
+  if (best < 0) {
+    throw new AppError('internal', `expected a logit above -Infinity, got none among ${logits.length}; check what masks them`);
+  }
+  return best;
+}
