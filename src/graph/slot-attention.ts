@@ -1,0 +1,105 @@
+/**
+ * Attention of several sequences over their own caches, in one graph.
+ *
+ * ONNX Runtime's GroupQueryAttention takes either many sequences or many rows, not both, once there is a cache. So each
+ * slot, which serves one sequence in a run, has a node of its own; the matrix products around them work on all rows.
+ */
+import { type GraphBuilder, MICROSOFT, type Value } from './graph-builder.ts';
+
+export interface AttentionShape {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+/** Inputs of one slot, shared by all layers. */
+export interface SlotInputs {
+  readonly index: number;
+  /** [1] of i32: cached positions after the run, minus one. */
+  readonly lastPosition: Value;
+  /** Scalar of i32: cached positions after the run. */
+  readonly total: Value;
+}
+
+/** Names of a layer's cache tensors in a slot; [1, kvHeads, capacity, headDim] each, updated in place. */
+export function cacheNames(layer: number, slot: number) {
+  return {
+    pastKey: `slot.${slot}.layer.${layer}.past_key`,
+    pastValue: `slot.${slot}.layer.${layer}.past_value`,
+    presentKey: `slot.${slot}.layer.${layer}.present_key`,
+    presentValue: `slot.${slot}.layer.${layer}.present_value`,
+  };
+}
+
+export function declareSlot(graph: GraphBuilder, index: number): SlotInputs {
+  return {
+    index,
+    lastPosition: graph.input(`slot.${index}.last_position`, 'i32', [1]),
+    total: graph.input(`slot.${index}.total`, 'i32', []),
+  };
+}
+
+export interface RotaryTables {
+  /** Names of the tables [positions, headDim / 2]. */
+  readonly cos: Value;
+  readonly sin: Value;
+}
+
+export interface SlotAttentionSpec extends AttentionShape {
+  readonly layer: number;
+  readonly rotary: RotaryTables;
+  /** False: every row of the run sees all others, as in a block of masked tokens. */
+  readonly causal: boolean;
+  /** Positions that a row may look back, itself included; null: all. */
+  readonly window: number | null;
+}
+
+/**
+ * Rotates queries and keys, appends keys and values to the slot's cache, and attends.
+ * @param query [1, rows, heads · headDim], or queries, keys and values side by side when `key` and `value` are null
+ * @param key [1, rows, kvHeads · headDim]
+ * @param value [1, rows, kvHeads · headDim]
+ * @returns [1, rows, heads · headDim]
+ */
+export function slotAttention(
+  graph: GraphBuilder,
+  slot: SlotInputs,
+  query: Value,
+  key: Value | null,
+  value: Value | null,
+  spec: SlotAttentionSpec,
+): Value {
+  const cacheShape = [1, spec.kvHeads, `capacity.${slot.index}`, spec.headDim] as const;
+  const names = cacheNames(spec.layer, slot.index);
+  const output = `slot.${slot.index}.layer.${spec.layer}.attention`;
+  graph.nodes(
+    'GroupQueryAttention',
+    [
+      query,
+      key ?? '',
+      value ?? '',
+      graph.input(names.pastKey, 'f32', cacheShape),
+      graph.input(names.pastValue, 'f32', cacheShape),
+      slot.lastPosition,
+      slot.total,
+      spec.rotary.cos,
+      spec.rotary.sin,
+    ],
+    [output, names.presentKey, names.presentValue],
+    {
+      domain: MICROSOFT,
+      attributes: {
+        num_heads: BigInt(spec.heads),
+        kv_num_heads: BigInt(spec.kvHeads),
+        do_rotary: 1n,
+        rotary_interleaved: 0n,
+        scale: 1 / Math.sqrt(spec.headDim),
+        ...(spec.causal ? {} : { causal: 0n }),
+        ...(spec.window === null ? {} : { local_window_size: BigInt(spec.window) }),
+      },
+    },
+  );
+  graph.output(names.presentKey, 'f32', cacheShape);
+  graph.output(names.presentValue, 'f32', cacheShape);
+  return output;
+}

@@ -1,0 +1,123 @@
+/** A tensor in memory that V8 never moves, and JavaScript's view of it. */
+import koffi from 'koffi';
+import { DisposedError } from '../core/disposed-error.ts';
+import { type Handle, make, type Out } from './api.ts';
+import { type ElementType, type ElementView, elementBytes, onnxElementType, viewElements } from './element-type.ts';
+import { countCreated, countReleased } from './live-objects.ts';
+import { OnnxRuntimeError } from './onnx-runtime-error.ts';
+import type { OnnxRuntime } from './runtime.ts';
+
+/** Where the elements lie. `device` memory has no JavaScript view. */
+export type Placement = 'host' | 'device';
+
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, size) => product * size, 1);
+}
+
+/** Owns an OrtValue. Views made by {@link OwnedTensor.reshaped} share the memory and must be disposed of before it. */
+export class OwnedTensor<T extends ElementType = ElementType> implements Disposable {
+  readonly type: T;
+  readonly shape: readonly number[];
+  readonly placement: Placement;
+  readonly #runtime: OnnxRuntime;
+  readonly #address: Handle;
+  #handle: Handle | null;
+  #data: ElementView<T> | undefined;
+
+  private constructor(runtime: OnnxRuntime, handle: Handle, type: T, shape: readonly number[], placement: Placement) {
+    this.#runtime = runtime;
+    this.#handle = handle;
+    this.type = type;
+    this.shape = shape;
+    this.placement = placement;
+    const out: Out = [null];
+    runtime.api.getTensorMutableData(handle, out);
+    this.#address = out[0] ?? 0n;
+    countCreated('tensor');
+  }
+
+  /** Allocates uninitialised memory; on the host unless `allocator` (an OrtAllocator*) says otherwise. */
+  static allocate<T extends ElementType>(
+    runtime: OnnxRuntime,
+    type: T,
+    shape: readonly number[],
+    allocator?: { readonly handle: Handle; readonly placement: Placement },
+  ): OwnedTensor<T> {
+    const handle = make(
+      runtime.api,
+      'createTensorAsOrtValue',
+      [allocator?.handle ?? runtime.hostAllocator, toDims(shape), shape.length, onnxElementType(type)],
+      `allocate a tensor of ${type}[${shape}]`,
+    );
+    return new OwnedTensor(runtime, handle, type, shape, allocator?.placement ?? 'host');
+  }
+
+  /**
+   * Wraps host memory that somebody else owns and keeps alive.
+   * @param address of the first element
+   */
+  static wrap<T extends ElementType>(runtime: OnnxRuntime, type: T, shape: readonly number[], address: Handle): OwnedTensor<T> {
+    return OwnedTensor.#over(runtime, type, shape, address, runtime.hostMemory, 'host');
+  }
+
+  static #over<T extends ElementType>(
+    runtime: OnnxRuntime,
+    type: T,
+    shape: readonly number[],
+    address: Handle,
+    memory: Handle,
+    placement: Placement,
+  ): OwnedTensor<T> {
+    const handle = make(
+      runtime.api,
+      'createTensorWithDataAsOrtValue',
+      [memory, address, elementCount(shape) * elementBytes(type), toDims(shape), shape.length, onnxElementType(type)],
+      `wrap a tensor of ${type}[${shape}]`,
+    );
+    return new OwnedTensor(runtime, handle, type, shape, placement);
+  }
+
+  /** OrtValue*. */
+  get handle(): Handle {
+    if (this.#handle === null) throw new DisposedError('A tensor');
+    return this.#handle;
+  }
+
+  get disposed(): boolean {
+    return this.#handle === null;
+  }
+
+  get byteLength(): number {
+    return elementCount(this.shape) * elementBytes(this.type);
+  }
+
+  /** The elements in place: writing here writes the tensor. Do not keep it past the tensor's life. */
+  get data(): ElementView<T> {
+    if (this.#handle === null) throw new DisposedError('A tensor');
+    if (this.placement === 'device') throw new OnnxRuntimeError('FAIL', 'A tensor in device memory has no JavaScript view');
+    this.#data ??= viewElements(this.type, koffi.view(this.#address, this.byteLength));
+    return this.#data;
+  }
+
+  /** A tensor over the leading elements of this one's memory. */
+  reshaped(shape: readonly number[]): OwnedTensor<T> {
+    if (this.#handle === null) throw new DisposedError('A tensor');
+    if (elementCount(shape) > elementCount(this.shape)) {
+      throw new OnnxRuntimeError('INVALID_ARGUMENT', `Expected at most ${elementCount(this.shape)} elements, got [${shape}]`);
+    }
+    if (this.placement === 'device') throw new OnnxRuntimeError('NOT_IMPLEMENTED', 'Views of device memory are not available');
+    return OwnedTensor.#over(this.#runtime, this.type, shape, this.#address, this.#runtime.hostMemory, this.placement);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#handle === null) return;
+    this.#runtime.api.releaseValue(this.#handle);
+    this.#handle = null;
+    this.#data = undefined;
+    countReleased('tensor');
+  }
+}
+
+function toDims(shape: readonly number[]): BigInt64Array {
+  return BigInt64Array.from(shape, BigInt);
+}

@@ -1,0 +1,72 @@
+import { AbortedError } from '../core/aborted-error.ts';
+import { AppError } from '../core/app-error.ts';
+import { HttpError } from './http-error.ts';
+
+/**
+ * The body as parsed JSON, read no further than the limit.
+ * @throws HttpError 415 for another content type, 413 for too many bytes; AppError `invalid_request` for what is no JSON.
+ */
+export async function readJsonBody(request: Request, maxBytes: number): Promise<unknown> {
+  const contentType = request.headers.get('content-type');
+  if (!isJson(contentType)) {
+    // Refusing the other types also keeps web pages from sending requests that need no CORS permission.
+    throw new HttpError(
+      415,
+      `Expected content-type application/json, got ${contentType ?? 'none'}. Send JSON with that header.`,
+      { details: { code: 'unsupported_media_type' } },
+    );
+  }
+  return parseJson(await readText(request, maxBytes), 'a JSON object as the body');
+}
+
+/** @throws AppError `invalid_request` when the text is no JSON. */
+export function parseJson(text: string, expected: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const got = text.trim() === '' ? 'nothing' : (error as Error).message;
+    throw new AppError('invalid_request', `Expected ${expected}, got ${got}. Send valid JSON.`, {
+      cause: error,
+      details: { code: 'invalid_json' },
+    });
+  }
+}
+
+function isJson(contentType: string | null): boolean {
+  return contentType !== null && /^application\/json\s*(?:;|$)/i.test(contentType.trim());
+}
+
+async function readText(request: Request, maxBytes: number): Promise<string> {
+  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body?.getReader();
+  while (reader !== undefined) {
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      // A body stops before its end only when the connection does.
+      throw new AbortedError('Reading the body', error);
+    });
+    if (done) break;
+    size += value.byteLength;
+    if (size > maxBytes) {
+      // The rest is the transport's to drop; waiting for it would be reading it.
+      reader.cancel().catch(() => undefined);
+      throw tooLarge(maxBytes);
+    }
+    chunks.push(value);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (error) {
+    throw new AppError('invalid_request', 'Expected a body in UTF-8, got bytes that are none. Encode it as UTF-8.', {
+      cause: error,
+      details: { code: 'invalid_json' },
+    });
+  }
+}
+
+function tooLarge(maxBytes: number): HttpError {
+  return new HttpError(413, `Expected a body of at most ${maxBytes} bytes, got more. Send a shorter prompt.`, {
+    details: { code: 'request_too_large' },
+  });
+}

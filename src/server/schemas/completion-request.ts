@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { AppError } from '../../core/app-error.ts';
+import type { RequestLimits } from '../server-config.ts';
+import { type GenerationParams, generationFields, maxTokensField, toGenerationParams } from './generation-fields.ts';
+import { NEUTRAL_COMPLETION_FIELDS, NEUTRAL_FIELDS } from './neutral-field.ts';
+import { parseRequest } from './parse-request.ts';
+
+const DEFAULT_MAX_TOKENS = 16;
+
+/** One prompt: text, or the token ids themselves. */
+export type Prompt = string | readonly number[];
+
+export interface CompletionRequest {
+  readonly prompts: readonly Prompt[];
+  readonly params: GenerationParams;
+}
+
+/** Parses the body of `POST /v1/completions`. */
+export type ParseCompletionRequest = (body: unknown) => CompletionRequest;
+
+/** @throws (the parser) AppError `invalid_request` naming the field that cannot be served as written. */
+export function createCompletionRequestParser(limits: RequestLimits): ParseCompletionRequest {
+  const schema = z.strictObject({
+    ...generationFields(limits),
+    ...NEUTRAL_FIELDS,
+    ...NEUTRAL_COMPLETION_FIELDS,
+    prompt: z
+      .custom<string | readonly string[] | readonly number[] | readonly (readonly number[])[]>(isPromptField)
+      .describe('a string, a list of strings, a list of token ids or a list of lists of token ids, none of them empty'),
+    max_tokens: maxTokensField(),
+  });
+  return (body) => {
+    const fields = parseRequest(schema, body);
+    const prompts = toPrompts(fields.prompt);
+    const params = toGenerationParams(fields, fields.max_tokens ?? DEFAULT_MAX_TOKENS);
+    const choices = prompts.length * params.n;
+    if (choices > limits.maxChoices) {
+      throw new AppError(
+        'invalid_request',
+        `Expected n times the number of prompts to be at most ${limits.maxChoices}, got ${choices}. Split the request.`,
+        { details: { param: params.n > 1 ? 'n' : 'prompt', code: 'invalid_value' } },
+      );
+    }
+    return { prompts, params };
+  };
+}
+
+/** By hand, because it stops at the first wrong element: a list may have a million of them. */
+function isPromptField(value: unknown): boolean {
+  if (typeof value === 'string') return value !== '';
+  if (!Array.isArray(value) || value.length === 0) return false;
+  if (typeof value[0] === 'string') return value.every((item) => typeof item === 'string' && item !== '');
+  if (Array.isArray(value[0])) return value.every((item) => Array.isArray(item) && isTokenIds(item));
+  return isTokenIds(value);
+}
+
+function isTokenIds(list: readonly unknown[]): boolean {
+  return list.length > 0 && list.every((item) => Number.isSafeInteger(item) && (item as number) >= 0);
+}
+
+function toPrompts(prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[]): readonly Prompt[] {
+  if (typeof prompt === 'string') return [prompt];
+  return typeof prompt[0] === 'number' ? [prompt as readonly number[]] : (prompt as readonly Prompt[]);
+}

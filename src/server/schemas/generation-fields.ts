@@ -1,0 +1,111 @@
+/** The request fields that both routes share, and what they mean to the engine. */
+import { z } from 'zod';
+import { REQUEST_ID_PATTERN } from '../request-id.ts';
+import type { RequestLimits, SpecMetricsLevel } from '../server-config.ts';
+
+const MAX_DRAFT_TOKENS = 1024;
+
+const flag = () => z.boolean().nullish().describe('true or false');
+
+/** Schemas by field name; each description completes the sentence "Expected <field> to be …". */
+export function generationFields(limits: RequestLimits) {
+  const stopString = z.string().min(1).max(limits.maxStopLength);
+  return {
+    model: z.string().nullish().describe('the name of the served model'),
+    temperature: z.number().min(0).max(2).nullish().describe('a number from 0 to 2'),
+    top_p: z.number().gt(0).max(1).nullish().describe('a number above 0 and up to 1'),
+    top_k: z.int().min(-1).nullish().describe('a whole number from 1, or -1 or 0 for no limit'),
+    min_p: z.number().min(0).max(1).nullish().describe('a number from 0 to 1'),
+    // JSON numbers beyond 2^53 arrive rounded, and a rounded seed could not be reported truly.
+    seed: z.int().nullish().describe('a whole number between -(2^53 - 1) and 2^53 - 1'),
+    stop: z
+      .union([stopString, z.array(stopString).max(limits.maxStopStrings)])
+      .nullish()
+      .describe(
+        `a string or a list of up to ${limits.maxStopStrings} strings, each of 1 to ${limits.maxStopLength} characters`,
+      ),
+    stop_token_ids: z
+      .array(z.int().min(0))
+      .max(limits.maxStopTokenIds)
+      .nullish()
+      .describe(`a list of up to ${limits.maxStopTokenIds} token ids`),
+    ignore_eos: flag(),
+    include_stop_str_in_output: flag(),
+    skip_special_tokens: flag(),
+    n: z.int().min(1).max(limits.maxChoices).nullish().describe(`a whole number from 1 to ${limits.maxChoices}`),
+    stream: flag(),
+    stream_options: z
+      .strictObject({ include_usage: flag(), continuous_usage_stats: flag() })
+      .nullish()
+      .describe('an object with include_usage and continuous_usage_stats'),
+    user: z.string().nullish().describe('a string'),
+    request_id: z
+      .string()
+      .regex(REQUEST_ID_PATTERN)
+      .nullish()
+      .describe('1 to 128 letters, digits, dots, underscores and dashes'),
+    speculative: flag(),
+    draft_tokens: z.int().min(0).max(MAX_DRAFT_TOKENS).nullish().describe(`a whole number from 0 to ${MAX_DRAFT_TOKENS}`),
+    spec_decode_metrics: z.enum(['none', 'summary', 'detailed']).nullish().describe('"none", "summary" or "detailed"'),
+  } as const;
+}
+
+/** A limit on the answer's length, as both of OpenAI's names spell it. */
+export const maxTokensField = () => z.int().min(1).nullish().describe('a whole number from 1');
+
+type ParsedFields = z.infer<z.ZodObject<ReturnType<typeof generationFields>>>;
+
+/** The shared fields after defaults; a sampling value that is undefined is the model's to choose. */
+export interface GenerationParams {
+  readonly model: string | null;
+  /** Null: what the context leaves. */
+  readonly maxTokens: number | null;
+  readonly temperature: number | undefined;
+  readonly topP: number | undefined;
+  readonly topK: number | undefined;
+  readonly minP: number | undefined;
+  readonly seed: number | null;
+  readonly stopStrings: readonly string[];
+  readonly stopTokenIds: readonly number[];
+  readonly ignoreEos: boolean;
+  readonly includeStopString: boolean;
+  readonly skipSpecialTokens: boolean;
+  /** Answers per prompt. */
+  readonly n: number;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  readonly continuousUsage: boolean;
+  readonly requestId: string | null;
+  readonly speculate: boolean;
+  readonly draftTokens: number | null;
+  /** Null: as the server is configured. */
+  readonly specMetrics: SpecMetricsLevel | null;
+}
+
+/** The fields as the engine will want them. */
+export function toGenerationParams(fields: ParsedFields, maxTokens: number | null): GenerationParams {
+  const topK = fields.top_k ?? undefined;
+  const stop = fields.stop ?? [];
+  return {
+    model: fields.model ?? null,
+    maxTokens,
+    temperature: fields.temperature ?? undefined,
+    topP: fields.top_p ?? undefined,
+    topK: topK === -1 ? 0 : topK,
+    minP: fields.min_p ?? undefined,
+    seed: fields.seed ?? null,
+    stopStrings: typeof stop === 'string' ? [stop] : stop,
+    stopTokenIds: fields.stop_token_ids ?? [],
+    ignoreEos: fields.ignore_eos ?? false,
+    includeStopString: fields.include_stop_str_in_output ?? false,
+    skipSpecialTokens: fields.skip_special_tokens ?? true,
+    n: fields.n ?? 1,
+    stream: fields.stream ?? false,
+    includeUsage: fields.stream_options?.include_usage ?? false,
+    continuousUsage: fields.stream_options?.continuous_usage_stats ?? false,
+    requestId: fields.request_id ?? null,
+    speculate: (fields.speculative ?? true) && fields.draft_tokens !== 0,
+    draftTokens: fields.draft_tokens ?? null,
+    specMetrics: fields.spec_decode_metrics ?? null,
+  };
+}

@@ -1,0 +1,101 @@
+/** Fields of the OpenAI and vLLM APIs that are accepted while they ask for nothing. */
+import { z } from 'zod';
+
+/** Marks a refusal as "known but not supported", apart from a plain wrong value. */
+export const UNSUPPORTED = { unsupported: true } as const;
+
+/**
+ * A field that may be absent, null or hold a value that changes nothing. Anything else is refused by name,
+ * since an answer that ignored it would be silently wrong.
+ */
+function neutral(expected: string | null, isNeutral: (value: unknown) => boolean) {
+  return z
+    .unknown()
+    .refine((value) => value === undefined || value === null || isNeutral(value), { params: UNSUPPORTED })
+    .optional()
+    .describe(expected === null ? 'absent or null' : `absent, null or ${expected}`);
+}
+
+const nothing = () => neutral(null, () => false);
+const exactly = (...values: readonly unknown[]) =>
+  neutral(values.map((value) => JSON.stringify(value)).join(' or '), (value) => values.includes(value));
+const emptyList = () => neutral('[]', (value) => Array.isArray(value) && value.length === 0);
+const emptyObject = () => neutral('{}', (value) => isPlainObject(value) && Object.keys(value).length === 0);
+/** A note of the caller's that no answer depends on. */
+const text = () => neutral('a string', (value) => typeof value === 'string');
+const plainText = () =>
+  neutral('{"type":"text"}', (value) => isPlainObject(value) && value['type'] === 'text' && Object.keys(value).length === 1);
+
+function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Neutral fields of both routes. */
+export const NEUTRAL_FIELDS = {
+  presence_penalty: exactly(0),
+  frequency_penalty: exactly(0),
+  repetition_penalty: exactly(1),
+  length_penalty: exactly(1),
+  logit_bias: emptyObject(),
+  min_tokens: exactly(0),
+  bad_words: emptyList(),
+  allowed_token_ids: nothing(),
+  prompt_logprobs: nothing(),
+  truncate_prompt_tokens: nothing(),
+  spaces_between_special_tokens: exactly(true),
+  return_token_ids: exactly(false),
+  return_tokens_as_token_ids: exactly(false),
+  response_format: plainText(),
+  structured_outputs: nothing(),
+  priority: exactly(0),
+  cache_salt: nothing(),
+  stream_interval: exactly(1),
+  store: exactly(false),
+  service_tier: exactly('auto', 'default'),
+  metadata: neutral('an object', isPlainObject),
+  safety_identifier: text(),
+  prompt_cache_key: text(),
+} as const;
+
+/** Neutral fields of `/v1/completions` alone. */
+export const NEUTRAL_COMPLETION_FIELDS = {
+  best_of: exactly(1),
+  echo: exactly(false),
+  suffix: exactly(''),
+  logprobs: nothing(),
+  add_special_tokens: exactly(true),
+} as const;
+
+/** Neutral fields of `/v1/chat/completions` alone. */
+export const NEUTRAL_CHAT_FIELDS = {
+  logprobs: exactly(false),
+  top_logprobs: exactly(0),
+  tools: emptyList(),
+  tool_choice: exactly('none', 'auto'),
+  // Without tools there are no calls whose order could matter.
+  parallel_tool_calls: exactly(true, false),
+  functions: emptyList(),
+  function_call: exactly('none', 'auto'),
+  reasoning_effort: exactly('none'),
+  verbosity: exactly('medium'),
+  modalities: neutral('["text"]', (value) => Array.isArray(value) && value.length === 1 && value[0] === 'text'),
+  audio: nothing(),
+  prediction: nothing(),
+  web_search_options: nothing(),
+  add_generation_prompt: exactly(true),
+  continue_final_message: exactly(false),
+  add_special_tokens: exactly(false),
+  chat_template: nothing(),
+  chat_template_kwargs: emptyObject(),
+  include_reasoning: exactly(true),
+} as const;
+
+/** Neutral fields of one message. */
+export const NEUTRAL_MESSAGE_FIELDS = {
+  name: nothing(),
+  refusal: nothing(),
+  audio: nothing(),
+  annotations: emptyList(),
+  tool_calls: emptyList(),
+  function_call: nothing(),
+} as const;

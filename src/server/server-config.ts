@@ -1,0 +1,69 @@
+/** What the server can be told, with defaults that are safe on a shared machine. */
+
+/** How much each answer says about its speculation. */
+export type SpecMetricsLevel = 'none' | 'summary' | 'detailed';
+
+/** Caps checked before anything is allocated for a request. */
+export interface RequestLimits {
+  /** Bytes of an HTTP body, and of a WebSocket frame. */
+  readonly maxBodyBytes: number;
+  readonly maxStopStrings: number;
+  /** UTF-16 units of one stop string. */
+  readonly maxStopLength: number;
+  readonly maxStopTokenIds: number;
+  readonly maxMessages: number;
+  /** Answers of one request: n times the number of prompts. */
+  readonly maxChoices: number;
+}
+
+export interface WebSocketLimits {
+  readonly maxConnections: number;
+  /** Requests that run at the same moment on one connection. */
+  readonly maxRequestsPerConnection: number;
+  /** Bytes waiting to be sent above which no more tokens are pulled from the engine for that connection. */
+  readonly highWaterBytes: number;
+  /** Bytes waiting to be sent above which the connection is cut. */
+  readonly hardLimitBytes: number;
+  /** A connection that misses a whole interval without answering its ping is cut. */
+  readonly pingIntervalMs: number;
+  /** A connection without a running request and without a frame for this long is closed. */
+  readonly idleTimeoutMs: number;
+  /** Frames in a row that are no request: after these the connection is closed as a policy violation. */
+  readonly maxErrorFrames: number;
+}
+
+export interface ServerConfig {
+  /** Keys of which one must come as `Authorization: Bearer`; none: everyone may call. */
+  readonly apiKeys: readonly string[];
+  readonly perRequestSpecMetrics: SpecMetricsLevel;
+  /** Browser origins that may open a WebSocket, beside the server's own. */
+  readonly allowedOrigins: readonly string[];
+  readonly limits: RequestLimits;
+  readonly webSocket: WebSocketLimits;
+  /** How long `close()` lets running answers finish before it cuts them. */
+  readonly closeGraceMs: number;
+}
+
+export const DEFAULT_SERVER_CONFIG: ServerConfig = {
+  apiKeys: [],
+  perRequestSpecMetrics: 'summary',
+  allowedOrigins: [],
+  limits: {
+    maxBodyBytes: 4 * 1024 * 1024,
+    maxStopStrings: 16,
+    maxStopLength: 1024,
+    maxStopTokenIds: 128,
+    maxMessages: 2048,
+    maxChoices: 128,
+  },
+  webSocket: {
+    maxConnections: 256,
+    maxRequestsPerConnection: 8,
+    highWaterBytes: 256 * 1024,
+    hardLimitBytes: 4 * 1024 * 1024,
+    pingIntervalMs: 30_000,
+    idleTimeoutMs: 300_000,
+    maxErrorFrames: 16,
+  },
+  closeGraceMs: 10_000,
+};
