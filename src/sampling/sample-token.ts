@@ -24,5 +24,5 @@ export function sampleToken(logits: Float32Array, params: SamplingParams, positi
   if (params.temperature === 0) return argmax(logits);
   const { ids, probabilities } = processedDistribution(logits, params);
   const uniform = new CounterRng(params.seed).uniform(position);
-  return ids[inverseCdf(probabilities, new CounterRng(params.seed).uniform(position))]!;
+  return ids[inverseCdf(probabilities, uniform)]!;
 }
