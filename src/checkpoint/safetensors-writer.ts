@@ -45,10 +45,7 @@ function layOut(plan: SafetensorsPlan): Layout {
     }
     const begin = Math.ceil(end / ALIGNMENT) * ALIGNMENT;
     if (begin > end) {
-      entries.push([
-        `${PADDING_PREFIX}${entries.length}`,
-        { dtype: 'U8', shape: [begin - end], data_offsets: [end, begin] },
-      ]);
+      entries.push([`${PADDING_PREFIX}${entries.length}`, { dtype: 'U8', shape: [begin - end], data_offsets: [end, begin] }]);
     }
     end = begin + byteLength;
     entries.push([spec.name, { dtype: spec.dtype, shape: spec.shape, data_offsets: [begin, end] }]);
@@ -65,7 +62,8 @@ function layOut(plan: SafetensorsPlan): Layout {
       { offset: dataStart + begin, byteLength, dtype: spec.dtype, shape: spec.shape },
     ]),
   );
-  if (tensors.size !== plan.tensors.length) throw new AppError('internal', 'expected each tensor once in a file, got one twice');
+  if (tensors.size !== plan.tensors.length)
+    throw new AppError('internal', 'expected each tensor once in a file, got one twice');
   return { head, fileBytes: dataStart + end, tensors };
 }
 
@@ -104,11 +102,7 @@ export async function writeSafetensors(
   return new Map([...layout.tensors].map(([name, place]) => [name, { file, ...place }]));
 }
 
-async function writeContent(
-  handle: FileHandle,
-  layout: Layout,
-  produce: (sink: TensorSink) => Promise<void>,
-): Promise<void> {
+async function writeContent(handle: FileHandle, layout: Layout, produce: (sink: TensorSink) => Promise<void>): Promise<void> {
   await handle.truncate(layout.fileBytes);
   await writeFully(handle, layout.head, 0);
   const written = new Map<string, number>();
@@ -123,7 +117,8 @@ async function writeContent(
   });
   for (const [name, tensor] of layout.tensors) {
     const done = written.get(name) ?? 0;
-    if (done !== tensor.byteLength) throw new AppError('internal', `expected ${tensor.byteLength} bytes of ${name}, got ${done}`);
+    if (done !== tensor.byteLength)
+      throw new AppError('internal', `expected ${tensor.byteLength} bytes of ${name}, got ${done}`);
   }
 }
 

@@ -33,7 +33,7 @@ export interface SafetensorsHeader {
  */
 export async function readSafetensorsHeader(file: string): Promise<SafetensorsHeader> {
   await using handle = await open(file, 'r');
-  return readHeaderOf(handle, file);
+  return await readHeaderOf(handle, file);
 }
 
 /** As `readSafetensorsHeader`, of an open file. */

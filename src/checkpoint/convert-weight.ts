@@ -1,0 +1,69 @@
+/** Turns the rows of one weight into the bytes of its outputs, a bounded number of rows at a time. */
+import { AppError } from '../core/app-error.ts';
+import { blockBytes, blocksPerRow, quantizeRows } from './block-quantization.ts';
+import { bytesOf } from './file-io.ts';
+import { f32ToBf16, f32ToF16 } from './half-float.ts';
+import type { ResolvedWeight } from './resolve-weight.ts';
+import type { TensorSink } from './safetensors-writer.ts';
+import type { FloatDtype } from './tensor-dtype.ts';
+import { throwIfAborted } from './throw-if-aborted.ts';
+
+/** Values in flight: 4 MiB as float32, about twice that with the source and the result. Also how long one turn of the event loop takes: some 10 ms. */
+const CHUNK_VALUES = 1 << 20;
+
+/**
+ * Hands all outputs of `weight` to `sink`, in row chunks. The event loop turns between chunks.
+ *
+ * @throws AppError `invalid_checkpoint` when a matrix that is quantised holds a NaN or an infinity, `aborted`
+ */
+export async function convertWeight(weight: ResolvedWeight, sink: TensorSink, signal: AbortSignal | undefined): Promise<void> {
+  const { rows, columns } = weight.source;
+  const chunkRows = Math.min(rows, Math.max(1, Math.floor(CHUNK_VALUES / Math.max(1, columns))));
+  const buffer = new Float32Array(chunkRows * columns);
+  const encode =
+    weight.encoding.type === 'plain'
+      ? plainEncoder(weight, weight.encoding.dtype)
+      : quantizedEncoder(weight, weight.encoding.bits);
+  for (let start = 0; start < rows; start += chunkRows) {
+    throwIfAborted(signal);
+    const end = Math.min(rows, start + chunkRows);
+    const values = buffer.subarray(0, (end - start) * columns);
+    await weight.source.read(start, end, values);
+    for (const [name, bytes] of encode(values, start, end - start)) await sink(name, bytes);
+  }
+}
+
+/** Encodes `count` rows that begin at row `start`: pairs of output name and bytes, good until the next call. */
+type Encoder = (values: Float32Array, start: number, count: number) => readonly (readonly [string, Uint8Array])[];
+
+function plainEncoder(weight: ResolvedWeight, dtype: FloatDtype): Encoder {
+  const { name } = weight.outputs[0]!;
+  if (dtype === 'F32') return (values) => [[name, bytesOf(values)]];
+  const convert = dtype === 'F16' ? f32ToF16 : f32ToBf16;
+  return (values) => {
+    const halves = new Uint16Array(values.length);
+    convert(values, halves);
+    return [[name, bytesOf(halves)]];
+  };
+}
+
+function quantizedEncoder(weight: ResolvedWeight, bits: 4 | 8): Encoder {
+  const { columns } = weight.source;
+  const blocks = blocksPerRow(columns);
+  const [values, scale] = weight.outputs;
+  return (source, start, count) => {
+    const quantized = new Uint8Array(count * blocks * blockBytes(bits));
+    const scales = new Float32Array(count * blocks);
+    const bad = quantizeRows(bits, source, count, columns, quantized, scales);
+    if (bad >= 0) {
+      throw new AppError(
+        'invalid_checkpoint',
+        `expected finite values in ${weight.name}, got a NaN or an infinity in row ${start + Math.floor(bad / blocks)}; the weights are damaged, so fetch them again`,
+      );
+    }
+    return [
+      [values!.name, quantized],
+      [scale!.name, bytesOf(scales)],
+    ];
+  };
+}
