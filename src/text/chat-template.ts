@@ -1,0 +1,128 @@
+/** Chat messages to prompt text, by the Jinja template that the model was trained with. */
+import { Template } from '@huggingface/jinja';
+import { AppError } from '../core/app-error.ts';
+import { type ChatTemplateSource, readChatTemplateSource } from './chat-template-source.ts';
+
+/** Most templates read `role` and `content`; some also `tool_calls`, `reasoning_content`, `name`. */
+export interface TemplateMessage {
+  readonly role: string;
+  readonly content?: unknown;
+}
+
+export interface RenderOptions {
+  /** End with what opens the assistant's answer. */
+  readonly addGenerationPrompt: boolean;
+  /** End inside the last message, so that the model goes on with it. */
+  readonly continueFinalMessage?: boolean;
+  /** Function descriptions in OpenAI's format. */
+  readonly tools?: readonly object[];
+  /** Further variables that the template may know, such as `enable_thinking`. */
+  readonly variables?: Readonly<Record<string, unknown>>;
+}
+
+/** Marks the end of the last message. The space shows whether the template trims contents. */
+const CONTINUE_MARK = 'CONTINUE_FINAL_MESSAGE_TAG ';
+
+/** Made by `loadChatTemplate`. Immutable. */
+export class ChatTemplate {
+  readonly #templates: ReadonlyMap<string, Template>;
+  readonly #specialTokens: Readonly<Record<string, string>>;
+
+  /** @throws AppError `invalid_checkpoint` when a template does not parse */
+  constructor({ templates, specialTokens }: ChatTemplateSource) {
+    this.#templates = new Map([...templates].map(([name, source]) => [name, parse(name, source)]));
+    this.#specialTokens = specialTokens;
+  }
+
+  /**
+   * Renders as transformers' `apply_chat_template` does: blocks trimmed, special tokens as variables, `raise_exception` and
+   * `strftime_now` as functions. With tools, the template named `tool_use` is taken where there is one.
+   * @throws AppError `invalid_request` when the model has no template or the template does not accept the messages
+   */
+  render(messages: readonly TemplateMessage[], options: RenderOptions): string {
+    const template = this.#select(options.tools !== undefined);
+    const last = messages.at(-1);
+    if (options.continueFinalMessage !== true || last === undefined) return this.#run(template, messages, options);
+    if (options.addGenerationPrompt || typeof last.content !== 'string') {
+      throw new AppError(
+        'invalid_request',
+        'expected a last message with text and no generation prompt, to continue it; change the options',
+        {
+          details: { param: 'messages' },
+        },
+      );
+    }
+    const marked = [...messages.slice(0, -1), { ...last, content: last.content + CONTINUE_MARK }];
+    return cutAtMark(this.#run(template, marked, options));
+  }
+
+  #select(withTools: boolean): Template {
+    const template = (withTools ? this.#templates.get('tool_use') : undefined) ?? this.#templates.get('default');
+    if (template !== undefined) return template;
+    const names = [...this.#templates.keys()].join(', ');
+    throw new AppError(
+      'invalid_request',
+      `expected a chat template named default in the model folder, got ${names === '' ? 'none' : names}; send a prompt to /v1/completions instead`,
+      { details: { param: 'messages' } },
+    );
+  }
+
+  #run(
+    template: Template,
+    messages: readonly TemplateMessage[],
+    { addGenerationPrompt, tools, variables }: RenderOptions,
+  ): string {
+    try {
+      return template.render({
+        ...this.#specialTokens,
+        ...variables,
+        ...(tools === undefined ? {} : { tools }),
+        messages,
+        add_generation_prompt: addGenerationPrompt,
+      });
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new AppError(
+        'invalid_request',
+        `expected messages that the model's chat template accepts, got "${reason}"; change the messages`,
+        {
+          cause,
+          details: { param: 'messages' },
+        },
+      );
+    }
+  }
+}
+
+/** Loads the chat template of a model folder; a folder without one gives a template that refuses to render. */
+export async function loadChatTemplate(folder: string): Promise<ChatTemplate> {
+  return new ChatTemplate(await readChatTemplateSource(folder));
+}
+
+function parse(name: string, source: string): Template {
+  try {
+    return new Template(source);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new AppError(
+      'invalid_checkpoint',
+      `expected a chat template that parses, got "${reason}" in ${name}; correct the template`,
+      { cause },
+    );
+  }
+}
+
+function cutAtMark(text: string): string {
+  const end = text.lastIndexOf(CONTINUE_MARK.trimEnd());
+  if (end < 0) {
+    throw new AppError(
+      'invalid_request',
+      "expected the chat template to show the last message, got a text without it; this model's answers cannot be continued",
+      {
+        details: { param: 'messages' },
+      },
+    );
+  }
+  const kept = text.slice(0, end);
+  return text.startsWith(CONTINUE_MARK, end) ? kept : kept.trimEnd();
+}
