@@ -112,15 +112,6 @@ export function errorReply(error: unknown, requestId: string): ErrorReply {
   };
 }
 
-/** The reply as an HTTP response. */
-export function errorResponse(error: unknown, requestId: string): Response {
-  const reply = errorReply(error, requestId);
-  return new Response(JSON.stringify(reply.body), {
-    status: reply.status,
-    headers: { 'content-type': 'application/json', ...reply.headers },
-  });
-}
-
 function internalMessage(requestId: string): string {
   return `The server failed on this request. Its log has the reason under request id ${requestId}.`;
 }

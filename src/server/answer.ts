@@ -1,0 +1,113 @@
+/** From the engine's events to the JSON of an answer, streamed or whole; what SSE and WebSocket frames carry alike. */
+import { AppError } from '../core/app-error.ts';
+import type { FinishEvent } from '../core/decode-event.ts';
+import type { AnswerFinish } from './answer-format.ts';
+import type { ChoiceEvent } from './choice-events.ts';
+import type { GenerationPlan } from './generation-plan.ts';
+import { requestMetrics } from './request-metrics.ts';
+import type { SpecMetricsLevel } from './server-config.ts';
+import { usage } from './usage.ts';
+
+/** The parts of an answer that no event changes. */
+export interface AnswerHead {
+  readonly plan: GenerationPlan;
+  /** Seconds since the epoch. */
+  readonly created: number;
+  readonly systemFingerprint: string;
+  readonly specMetrics: SpecMetricsLevel;
+}
+
+type Events = AsyncIterable<ChoiceEvent>;
+
+/** The chunks of a streamed answer, in order; `[DONE]` is the transport's. */
+export async function* answerChunks(head: AnswerHead, events: Events): AsyncGenerator<object, void, undefined> {
+  const { plan } = head;
+  const { format, params, promptTokens } = plan;
+  const finishes: (FinishEvent | undefined)[] = plan.requests.map(() => undefined);
+  let completionTokens = 0;
+  const chunk = (choices: readonly object[], last: object = {}) => {
+    const running = params.continuousUsage ? usage(promptTokens, completionTokens) : null;
+    return {
+      ...envelope(head, format.chunkObject, choices),
+      ...(params.includeUsage ? { usage: running } : {}),
+      ...last,
+    };
+  };
+  for (const choice of plan.requests.keys()) {
+    const opening = format.openingChoice(choice);
+    if (opening !== null) yield chunk([opening]);
+  }
+  for await (const { choice, event } of events) {
+    if (event.type === 'tokens') {
+      completionTokens += event.tokens.length;
+      // A round whose text is all held back says nothing yet.
+      if (event.text !== '') yield chunk([format.deltaChoice(choice, event.text)]);
+      continue;
+    }
+    finishes[choice] = event;
+    const isLast = !finishes.includes(undefined);
+    // Without a usage chunk the statistics ride on the chunk that ends the last choice.
+    const metrics = isLast && !params.includeUsage ? metricsField(head, finishes) : {};
+    yield chunk([format.finalChoice(choice, told(event))], metrics);
+  }
+  const complete = allFinished(finishes);
+  if (!params.includeUsage) return;
+  yield {
+    ...envelope(head, format.chunkObject, []),
+    usage: usage(promptTokens, sumTokens(complete)),
+    ...metricsField(head, complete),
+  };
+}
+
+/** The whole answer as one object. */
+export async function wholeAnswer(head: AnswerHead, events: Events): Promise<object> {
+  const { format, promptTokens, requests } = head.plan;
+  const texts = requests.map(() => '');
+  const finishes: (FinishEvent | undefined)[] = requests.map(() => undefined);
+  for await (const { choice, event } of events) {
+    if (event.type === 'tokens') texts[choice] += event.text;
+    else finishes[choice] = event;
+  }
+  const complete = allFinished(finishes);
+  const choices = complete.map((finish, choice) => format.wholeChoice(choice, texts[choice]!, told(finish)));
+  return {
+    ...envelope(head, format.object, choices),
+    usage: usage(promptTokens, sumTokens(complete)),
+    ...metricsField(head, complete),
+  };
+}
+
+function envelope(head: AnswerHead, object: string, choices: readonly object[]) {
+  return {
+    id: head.plan.id,
+    object,
+    created: head.created,
+    model: head.plan.engine.info.model,
+    system_fingerprint: head.systemFingerprint,
+    choices,
+  };
+}
+
+function metricsField(head: AnswerHead, finishes: readonly (FinishEvent | undefined)[]) {
+  return { metrics: requestMetrics(allFinished(finishes), { level: head.specMetrics, seed: head.plan.seed }) };
+}
+
+/** `runChoices` turns `aborted` into an error before it comes here. */
+function told(finish: FinishEvent): AnswerFinish {
+  const { reason, stopReason } = finish;
+  if (reason === 'aborted') throw new AppError('internal', 'Expected an answer that ended by itself, got an aborted one.');
+  return { reason, stopReason };
+}
+
+function allFinished(finishes: readonly (FinishEvent | undefined)[]): readonly FinishEvent[] {
+  return finishes.map((finish, choice) => {
+    if (finish === undefined) {
+      throw new AppError('internal', `Expected the engine to finish choice ${choice}, got the end of its events.`);
+    }
+    return finish;
+  });
+}
+
+function sumTokens(finishes: readonly FinishEvent[]): number {
+  return finishes.reduce((sum, finish) => sum + finish.completionTokens, 0);
+}

@@ -1,0 +1,100 @@
+/** The HTTP routes as one Hono application; it knows no socket. */
+import { Hono } from 'hono';
+import type { EngineStatus } from '../engine/engine.ts';
+import { AccessEntry } from './access-log.ts';
+import { createApiKeyCheck } from './api-keys.ts';
+import type { AppEnv } from './app-env.ts';
+import { randomSeed } from './choice-seed.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { type ErrorReply, toAppError } from './error-response.ts';
+import { createFailureReport } from './failure-report.ts';
+import { GENERATION_PATHS, GenerationService } from './generation-service.ts';
+import { HttpError } from './http-error.ts';
+import type { Logger } from './logger.ts';
+import type { ServerMetrics } from './metrics.ts';
+import { requestIdFromHeader } from './request-id.ts';
+import { addGenerationRoutes } from './routes/generation.ts';
+import { addModelRoutes } from './routes/models.ts';
+import { addOperationRoutes, OPEN_PATHS } from './routes/operations.ts';
+import type { ServerConfig } from './server-config.ts';
+
+export interface AppOptions {
+  /** Read at every request: the engine may still be loading, and will drain. */
+  readonly status: () => EngineStatus;
+  readonly config: ServerConfig;
+  /** Must also be the observer of the engine. */
+  readonly metrics: ServerMetrics;
+  readonly logger: Logger;
+  readonly version: string;
+  /** Default: the system's. */
+  readonly clock?: Clock;
+  /** Seed of a request that brings none. Default: random. */
+  readonly randomSeed?: () => number;
+}
+
+/** Builds the application. */
+export function createApp(options: AppOptions): Hono<AppEnv> {
+  const { config, logger, metrics, version } = options;
+  const clock = options.clock ?? systemClock;
+  const service = createGenerationService(options);
+  const reportFailure = createFailureReport(logger, metrics);
+  const checkKey = createApiKeyCheck(config.apiKeys);
+  const app = new Hono<AppEnv>();
+
+  app.use(async (context, next) => {
+    const { method, path } = context.req;
+    const requestId = requestIdFromHeader(context.req.header('x-request-id'));
+    const access = new AccessEntry(logger, { requestId, transport: 'http', method, path }, clock);
+    context.set('requestId', requestId);
+    context.set('access', access);
+    await next();
+    context.header('x-request-id', requestId);
+    const failure = context.error === undefined ? undefined : toAppError(context.error).code;
+    if (!access.isStreamed) access.write(context.res.status, failure);
+  });
+  app.use(async (context, next) => {
+    if (!OPEN_PATHS.has(context.req.path)) checkKey(context.req.header('authorization'));
+    await next();
+  });
+
+  addGenerationRoutes(app, { service, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
+  addModelRoutes(app, service);
+  addOperationRoutes(app, { service, metrics, version });
+
+  for (const path of Object.keys(GENERATION_PATHS)) app.all(path, refuseMethod('POST'));
+  for (const path of ['/v1/models', '/v1/models/:id{.+}', '/metrics', ...OPEN_PATHS]) app.all(path, refuseMethod('GET, HEAD'));
+  app.notFound((context) => {
+    const { method, path } = context.req;
+    const error = new HttpError(404, `Expected a known route, got ${method} ${path}. See docs/http-api.md for the routes.`, {
+      details: { code: 'not_found' },
+    });
+    return toResponse(reportFailure(error, context.get('requestId')));
+  });
+  app.onError((error, context) => toResponse(reportFailure(error, context.get('requestId'))));
+  return app;
+}
+
+/** The service of these options; HTTP and WebSocket each make one, which costs two schemas. */
+export function createGenerationService(options: AppOptions): GenerationService {
+  return new GenerationService({
+    status: options.status,
+    config: options.config,
+    metrics: options.metrics,
+    version: options.version,
+    clock: options.clock ?? systemClock,
+    randomSeed: options.randomSeed ?? randomSeed,
+  });
+}
+
+function refuseMethod(allow: string): () => never {
+  return () => {
+    throw new HttpError(405, `Expected method ${allow}, got another one. Use ${allow}.`, {
+      headers: { allow },
+      details: { code: 'method_not_allowed' },
+    });
+  };
+}
+
+function toResponse(reply: ErrorReply): Response {
+  return Response.json(reply.body, { status: reply.status, headers: reply.headers });
+}

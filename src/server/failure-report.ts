@@ -1,0 +1,15 @@
+import { type ErrorReply, errorReply, toAppError } from './error-response.ts';
+import type { Logger } from './logger.ts';
+import type { ServerMetrics } from './metrics.ts';
+
+/** Counts a failed request, logs what its caller will not see, and returns what the caller is told. */
+export type ReportFailure = (error: unknown, requestId: string) => ErrorReply;
+
+export function createFailureReport(logger: Logger, metrics: Pick<ServerMetrics, 'onError'>): ReportFailure {
+  return (error, requestId) => {
+    const reply = errorReply(error, requestId);
+    metrics.onError(reply.body.error.code);
+    if (reply.isInternal) logger.error('request failed', { requestId, code: toAppError(error).code, error });
+    return reply;
+  };
+}

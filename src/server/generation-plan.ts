@@ -1,0 +1,76 @@
+/** From a checked request to what the engine runs: one GenerateRequest per choice. */
+import type { SamplingParams } from '../core/sampling-params.ts';
+import type { TokenId } from '../core/token.ts';
+import type { Engine, EngineInfo, GenerateRequest } from '../engine/engine.ts';
+import type { AnswerFormat } from './answer-format.ts';
+import { choiceSeed } from './choice-seed.ts';
+import type { GenerationParams } from './schemas/generation-fields.ts';
+
+/** A request that is ready to run. */
+export interface GenerationPlan {
+  /** Id of the answer, prefix included. */
+  readonly id: string;
+  readonly engine: Engine;
+  readonly format: AnswerFormat;
+  readonly params: GenerationParams;
+  /** The seed that was asked for, or the random one that took its place. */
+  readonly seed: number;
+  /** One per choice: prompt 0's answers first. */
+  readonly requests: readonly GenerateRequest[];
+  /** Tokens of all prompts, each counted once however many answers it gets. */
+  readonly promptTokens: number;
+}
+
+export interface PlanInput {
+  readonly requestId: string;
+  readonly engine: Engine;
+  readonly format: AnswerFormat;
+  readonly params: GenerationParams;
+  readonly prompts: readonly (readonly TokenId[])[];
+  readonly seed: number;
+}
+
+let planned = 0;
+
+/** Lays out the choices of one request. */
+export function planGeneration(input: PlanInput): GenerationPlan {
+  const { engine, format, params, prompts, seed } = input;
+  const id = `${format.idPrefix}${input.requestId}`;
+  // Callers may send the same id twice; the engine must not see it twice.
+  planned += 1;
+  const runId = `${id}-${planned}`;
+  const sampling = samplingOf(params, engine.info);
+  const choicePrompts = prompts.flatMap((prompt) => new Array<readonly TokenId[]>(params.n).fill(prompt));
+  return {
+    id,
+    engine,
+    format,
+    params,
+    seed,
+    requests: choicePrompts.map((promptTokens, choice) => ({
+      id: `${runId}-${choice}`,
+      promptTokens,
+      sampling: { ...sampling, seed: choiceSeed(seed, choice) },
+      maxTokens: params.maxTokens,
+      stopTokenIds: params.stopTokenIds,
+      stopStrings: params.stopStrings,
+      includeStopString: params.includeStopString,
+      ignoreEos: params.ignoreEos,
+      skipSpecialTokens: params.skipSpecialTokens,
+      speculate: params.speculate,
+      draftTokens: params.draftTokens,
+    })),
+    promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
+  };
+}
+
+/** What the request says, else what the model's folder asks for, else the neutral value. */
+function samplingOf(params: GenerationParams, info: EngineInfo): Omit<SamplingParams, 'seed'> {
+  const defaults = info.samplingDefaults;
+  return {
+    temperature: params.temperature ?? defaults.temperature ?? 1,
+    topP: params.topP ?? defaults.topP ?? 1,
+    topK: params.topK ?? defaults.topK ?? 0,
+    minP: params.minP ?? defaults.minP ?? 0,
+  };
+}

@@ -1,0 +1,171 @@
+/** What both transports do with a request body: check it, plan it, run it. */
+import { createHash } from 'node:crypto';
+import { AppError } from '../core/app-error.ts';
+import type { TokenId } from '../core/token.ts';
+import type { Engine, EngineInfo, EngineStatus } from '../engine/engine.ts';
+import { type AnswerHead, answerChunks, wholeAnswer } from './answer.ts';
+import type { AnswerFormat } from './answer-format.ts';
+import type { AnswerRecord } from './answer-record.ts';
+import { chatFormat } from './chat-format.ts';
+import { runChoices, startEvents } from './choice-events.ts';
+import type { Clock } from './clock.ts';
+import { completionFormat } from './completion-format.ts';
+import { type GenerationPlan, planGeneration } from './generation-plan.ts';
+import type { ServerMetrics } from './metrics.ts';
+import { createChatRequestParser } from './schemas/chat-request.ts';
+import { createCompletionRequestParser, type Prompt } from './schemas/completion-request.ts';
+import type { GenerationParams } from './schemas/generation-fields.ts';
+import { fieldError } from './schemas/parse-request.ts';
+import type { ServerConfig } from './server-config.ts';
+
+/** The two things that can be asked for, by the path that asks. */
+export const GENERATION_PATHS = {
+  '/v1/completions': 'completion',
+  '/v1/chat/completions': 'chat',
+} as const;
+
+export type GenerationKind = (typeof GENERATION_PATHS)[keyof typeof GENERATION_PATHS];
+
+/** Long enough for a refusal to come back from the engine, too short for a person to notice. */
+const REFUSAL_GRACE_MS = 100;
+
+export interface GenerationServiceOptions {
+  readonly status: () => EngineStatus;
+  readonly config: ServerConfig;
+  readonly metrics: ServerMetrics;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly randomSeed: () => number;
+}
+
+export class GenerationService {
+  readonly #options: GenerationServiceOptions;
+  readonly #parse: Readonly<Record<GenerationKind, (body: unknown) => ParsedRequest>>;
+
+  constructor(options: GenerationServiceOptions) {
+    this.#options = options;
+    const parseCompletion = createCompletionRequestParser(options.config.limits);
+    const parseChat = createChatRequestParser(options.config.limits);
+    this.#parse = {
+      completion: (body) => {
+        const { params, prompts } = parseCompletion(body);
+        const encode = (engine: Engine) => prompts.map((prompt) => promptTokens(engine, prompt));
+        return { params, format: completionFormat, encode };
+      },
+      chat: (body) => {
+        const { params, messages } = parseChat(body);
+        const encode = (engine: Engine) => [engine.encode(engine.renderChat(messages))];
+        return { params, format: chatFormat, encode };
+      },
+    };
+  }
+
+  /** @throws AppError `unavailable` while there is no engine that takes requests. */
+  readyEngine(): Engine {
+    const status = this.#options.status();
+    if (status.state === 'ready') return status.engine;
+    throw unavailable(status);
+  }
+
+  /**
+   * Checks a body and prepares its answer; nothing runs yet.
+   * @param requestId Names the answer unless the body brings a `request_id`.
+   * @throws AppError what cannot be served, and why.
+   */
+  plan(kind: GenerationKind, body: unknown, requestId: string): GenerationPlan {
+    const engine = this.readyEngine();
+    const { params, format, encode } = this.#parse[kind](body);
+    const { info } = engine;
+    checkModel(params.model, info);
+    const unknownId = params.stopTokenIds.find((id) => id >= info.vocabSize);
+    if (unknownId !== undefined) throw tokenRangeError('stop_token_ids', unknownId, info);
+    return planGeneration({
+      requestId: params.requestId ?? requestId,
+      engine,
+      format,
+      params,
+      prompts: encode(engine),
+      seed: params.seed ?? this.#options.randomSeed(),
+    });
+  }
+
+  /**
+   * Starts a streamed answer.
+   * @throws AppError a refusal by the engine that came before the first token.
+   */
+  async stream(
+    plan: GenerationPlan,
+    record: AnswerRecord,
+    signal: AbortSignal,
+  ): Promise<AsyncGenerator<object, void, undefined>> {
+    const events = await startEvents(this.#events(plan, record, signal), REFUSAL_GRACE_MS);
+    return answerChunks(this.#head(plan), events);
+  }
+
+  /** The whole answer at once. */
+  whole(plan: GenerationPlan, record: AnswerRecord, signal: AbortSignal): Promise<object> {
+    return wholeAnswer(this.#head(plan), this.#events(plan, record, signal));
+  }
+
+  #events(plan: GenerationPlan, record: AnswerRecord, signal: AbortSignal) {
+    record.promptTokens = plan.promptTokens;
+    return record.observe(runChoices(plan, signal), this.#options.metrics, this.#options.clock);
+  }
+
+  #head(plan: GenerationPlan): AnswerHead {
+    const { clock, version, config } = this.#options;
+    return {
+      plan,
+      created: Math.floor(clock.epochMs() / 1000),
+      systemFingerprint: systemFingerprint(plan.engine.info, version),
+      specMetrics: plan.params.specMetrics ?? config.perRequestSpecMetrics,
+    };
+  }
+}
+
+interface ParsedRequest {
+  readonly params: GenerationParams;
+  readonly format: AnswerFormat;
+  encode(engine: Engine): readonly (readonly TokenId[])[];
+}
+
+/** Why there is no engine for a request, in words for the caller. */
+export function unavailable(status: Exclude<EngineStatus, { state: 'ready' }>): AppError {
+  switch (status.state) {
+    case 'loading':
+      return new AppError('unavailable', 'Expected a loaded model, got one that is still loading. Try again soon.');
+    case 'draining':
+      return new AppError('unavailable', 'Expected a running server, got one that is shutting down. Try another one.');
+    case 'failed':
+      return new AppError('unavailable', 'Expected a loaded model, got one that failed to load. See the log of the server.');
+  }
+}
+
+/** @throws AppError `model_not_found` unless the name is the served one or null. */
+export function checkModel(model: string | null, info: EngineInfo): void {
+  if (model === null || model === info.model) return;
+  throw new AppError(
+    'model_not_found',
+    `Expected model ${JSON.stringify(info.model)}, got ${JSON.stringify(model)}. Ask for the served one.`,
+    {
+      details: { param: 'model' },
+    },
+  );
+}
+
+function promptTokens(engine: Engine, prompt: Prompt): readonly TokenId[] {
+  if (typeof prompt === 'string') return engine.encode(prompt);
+  const unknownId = prompt.find((id) => id >= engine.info.vocabSize);
+  if (unknownId !== undefined) throw tokenRangeError('prompt', unknownId, engine.info);
+  return prompt;
+}
+
+function tokenRangeError(param: string, id: number, info: EngineInfo): AppError {
+  return fieldError(param, `token ids from 0 to ${info.vocabSize - 1}`, id);
+}
+
+/** Changes whenever answers may: another version, model or drafter. */
+function systemFingerprint(info: EngineInfo, version: string): string {
+  const facts = [version, info.model, info.drafter, info.maxDraftTokens].join('\n');
+  return `fp_${createHash('sha256').update(facts).digest('hex').slice(0, 12)}`;
+}

@@ -1,0 +1,50 @@
+/** `POST /v1/completions` and `POST /v1/chat/completions`. */
+import type { Context, Hono } from 'hono';
+import type { AppEnv } from '../app-env.ts';
+import { toAppError } from '../error-response.ts';
+import type { ReportFailure } from '../failure-report.ts';
+import { GENERATION_PATHS, type GenerationKind, type GenerationService } from '../generation-service.ts';
+import { readJsonBody } from '../read-json-body.ts';
+import { fieldError } from '../schemas/parse-request.ts';
+import { sseResponse } from '../sse.ts';
+
+export interface GenerationRouteOptions {
+  readonly service: GenerationService;
+  readonly maxBodyBytes: number;
+  readonly reportFailure: ReportFailure;
+}
+
+/** Registers both routes. */
+export function addGenerationRoutes(app: Hono<AppEnv>, options: GenerationRouteOptions): void {
+  for (const [path, kind] of Object.entries(GENERATION_PATHS)) {
+    app.post(path, (context) => answer(context, kind, options));
+  }
+}
+
+async function answer(context: Context<AppEnv>, kind: GenerationKind, options: GenerationRouteOptions): Promise<Response> {
+  const { service, maxBodyBytes, reportFailure } = options;
+  const requestId = context.get('requestId');
+  const access = context.get('access');
+  // A body is read only for a server that could answer it.
+  service.readyEngine();
+  const plan = service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId);
+  const { params } = plan;
+  const { signal } = context.req.raw;
+  if (!params.stream) {
+    if (params.includeUsage || params.continuousUsage) throw fieldError('stream_options', 'absent unless stream is true', {});
+    return Response.json(await service.whole(plan, access.record, signal));
+  }
+  const gone = new AbortController();
+  const chunks = await service.stream(plan, access.record, AbortSignal.any([signal, gone.signal]));
+  access.isStreamed = true;
+  let failure: { readonly code: string; readonly status: number } | undefined;
+  return sseResponse(chunks, {
+    onCancel: () => gone.abort(),
+    onError: (error) => {
+      const reply = reportFailure(error, requestId);
+      failure = { code: toAppError(error).code, status: reply.status };
+      return reply.body;
+    },
+    onEnd: () => (failure === undefined ? access.write(200) : access.write(200, failure.code)),
+  });
+}

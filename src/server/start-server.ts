@@ -1,0 +1,116 @@
+/** Binds HTTP and WebSocket to one port. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import { AppError } from '../core/app-error.ts';
+import { createApiKeyCheck } from './api-keys.ts';
+import { type AppOptions, createApp, createGenerationService } from './app.ts';
+import { systemClock } from './clock.ts';
+import { createFailureReport } from './failure-report.ts';
+import { HttpError } from './http-error.ts';
+import { createOriginCheck } from './origin-check.ts';
+import { newRequestId } from './request-id.ts';
+import { attachWebSocket, rejectUpgrade } from './websocket/upgrade.ts';
+
+export interface StartServerOptions extends AppOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+}
+
+export interface RunningServer {
+  /** Where a client on this machine reaches it. */
+  readonly url: string;
+  readonly port: number;
+  /**
+   * Takes no more connections, waits for the running answers (no longer than `config.closeGraceMs`), then cuts the rest.
+   * While the server should still tell `/health` that it drains, let `status` say so first and close after.
+   */
+  close(): Promise<void>;
+}
+
+/** How often a closing server looks for connections that became idle. */
+const IDLE_CHECK_MS = 50;
+
+/** @throws AppError `invalid_config` when the address cannot be bound. */
+export async function startServer(options: StartServerOptions): Promise<RunningServer> {
+  const { config, logger, metrics, host } = options;
+  const reportFailure = createFailureReport(logger, metrics);
+  const server = createServer(
+    getRequestListener(createApp(options).fetch, {
+      hostname: host,
+      overrideGlobalObjects: false,
+      errorHandler(error) {
+        const requestId = newRequestId();
+        const message = `Expected a well-formed HTTP request, got: ${(error as Error).message}. Correct it.`;
+        const reply = reportFailure(new HttpError(400, message, { cause: error }), requestId);
+        return Response.json(reply.body, { status: reply.status, headers: { ...reply.headers, 'x-request-id': requestId } });
+      },
+    }),
+  );
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const requestId = newRequestId();
+    const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+    const message = `Expected a well-formed HTTP request, got: ${error.message}. Correct it.`;
+    rejectUpgrade(socket, reportFailure(new HttpError(status, message, { cause: error }), requestId), requestId);
+  });
+  const port = await listen(server, host, options.port);
+  server.on('error', (error) => logger.error('http server failed', { error }));
+  const webSockets = attachWebSocket(server, {
+    status: options.status,
+    config,
+    service: createGenerationService(options),
+    checkKey: createApiKeyCheck(config.apiKeys),
+    checkOrigin: createOriginCheck({ host, port, allowedOrigins: config.allowedOrigins }),
+    reportFailure,
+    logger,
+    clock: options.clock ?? systemClock,
+  });
+  return {
+    url: `http://${reachableHost(host)}:${port}`,
+    port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      webSockets.drain();
+      const idleCheck = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+      const cut = setTimeout(() => {
+        server.closeAllConnections();
+        webSockets.terminate();
+      }, config.closeGraceMs);
+      await closed;
+      clearInterval(idleCheck);
+      clearTimeout(cut);
+    },
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const refuse = (error: Error): void => {
+      reject(
+        new AppError(
+          'invalid_config',
+          `Expected to listen on ${host}:${port}, got: ${error.message}. Choose another host or port.`,
+          {
+            cause: error,
+          },
+        ),
+      );
+    };
+    server.once('error', refuse);
+    server.listen(port, host, () => {
+      server.off('error', refuse);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+/** The wildcard addresses can be bound but not called. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
+  return host.includes(':') ? `[${host}]` : host;
+}

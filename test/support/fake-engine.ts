@@ -1,0 +1,303 @@
+/** A scripted engine: real events, rounds, stops and counts, without a model. */
+import { AppError } from '../../src/core/app-error.ts';
+import type { DecodeEvent, FinishEvent, FinishReason } from '../../src/core/decode-event.ts';
+import type { NoDraftReason, RoundRecord } from '../../src/core/speculation-record.ts';
+import type { TokenId } from '../../src/core/token.ts';
+import type {
+  ChatMessage,
+  Engine,
+  EngineInfo,
+  EngineLoad,
+  EngineObserver,
+  GenerateRequest,
+  StepReport,
+} from '../../src/engine/engine.ts';
+import { FakeClock } from './fake-clock.ts';
+import { EOS_TOKEN, encodeBytes, FakeTextStream, VOCAB_SIZE } from './fake-text.ts';
+
+/** What the fake does for one request. */
+export interface FakeScript {
+  /** The answer; an end-of-sequence token follows it. With ignore_eos it repeats. */
+  readonly text: string;
+  /** Draft tokens that the target would accept, round by round; the list repeats. Default: all. */
+  readonly accepts?: readonly number[];
+  /** Draft tokens that the drafter offers, round by round; the list repeats. Default: as many as may be. */
+  readonly proposes?: readonly number[];
+  /** The round in which the drafter fails for good. */
+  readonly drafterFailsAt?: number;
+  /** The engine fails instead of running this step; step 0 is the prompt's. */
+  readonly failsAt?: { readonly step: number; readonly error: unknown };
+}
+
+export interface FakeEngineOptions {
+  readonly info?: Partial<EngineInfo>;
+  readonly script?: (request: GenerateRequest) => FakeScript;
+  readonly observer?: EngineObserver;
+  readonly clock?: FakeClock;
+  /** Requests that may wait; one more is refused. Default 64. */
+  readonly maxWaiting?: number;
+  /** Awaited before each step: where a test holds the engine. */
+  readonly beforeStep?: (request: GenerateRequest, step: number) => Promise<void> | void;
+}
+
+const STEP_MS = 10;
+const DRAFT_MS = 2;
+
+export class FakeEngine implements Engine {
+  readonly info: EngineInfo;
+  readonly clock: FakeClock;
+  /** Every request that came, in order. */
+  readonly requests: GenerateRequest[] = [];
+  /** Every end, in order. */
+  readonly finishes: FinishEvent[] = [];
+  /** Steps run so far. */
+  steps = 0;
+  readonly #options: FakeEngineOptions;
+  readonly #drained = new AbortController();
+  readonly #queue: (() => void)[] = [];
+  #running = 0;
+  #cachePositions = 0;
+  #isDraining = false;
+
+  constructor(options: FakeEngineOptions = {}) {
+    this.#options = options;
+    this.clock = options.clock ?? new FakeClock();
+    this.info = {
+      model: 'fake-model',
+      created: 1_893_456_000,
+      maxContext: 512,
+      maxSequences: 8,
+      vocabSize: VOCAB_SIZE,
+      drafter: 'oracle',
+      maxDraftTokens: 4,
+      samplingDefaults: {},
+      ...options.info,
+    };
+  }
+
+  load(): EngineLoad {
+    const capacity = this.info.maxContext * this.info.maxSequences;
+    return { running: this.#running, waiting: this.#queue.length, cacheUsage: this.#cachePositions / capacity };
+  }
+
+  encode(text: string): readonly TokenId[] {
+    return encodeBytes(text);
+  }
+
+  renderChat(messages: readonly ChatMessage[]): string {
+    const turns = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`);
+    return `${turns.join('')}<|im_start|>assistant\n`;
+  }
+
+  async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<DecodeEvent, void, undefined> {
+    const { promptTokens } = request;
+    this.requests.push(request);
+    if (this.#isDraining) throw new AppError('unavailable', 'Expected a running engine, got one that drains. Try another one.');
+    if (promptTokens.length === 0) throw new AppError('invalid_request', 'Expected a prompt, got an empty one. Send one.');
+    if (promptTokens.length >= this.info.maxContext) {
+      throw new AppError(
+        'context_length_exceeded',
+        `Expected a prompt of fewer than ${this.info.maxContext} tokens, got ${promptTokens.length}. Shorten it.`,
+        { details: { promptTokens: promptTokens.length, maxContext: this.info.maxContext } },
+      );
+    }
+    const acceptedAt = this.clock.monotonicMs();
+    await this.#enter();
+    const run = new FakeRun(this, request, AbortSignal.any([signal, this.#drained.signal]), this.#options, acceptedAt);
+    this.#cachePositions += promptTokens.length;
+    try {
+      yield* run.events();
+    } finally {
+      if (!run.hasFailed) {
+        const finish = run.finish ?? run.end('aborted', null);
+        this.finishes.push(finish);
+        this.#options.observer?.onFinish(request, finish);
+      }
+      this.#cachePositions -= promptTokens.length;
+      this.#running -= 1;
+      this.#queue.shift()?.();
+    }
+  }
+
+  async drain(signal: AbortSignal): Promise<void> {
+    this.#isDraining = true;
+    while (this.#running > 0 && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, 1));
+    this.#drained.abort();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.drain(AbortSignal.abort());
+  }
+
+  /** First come, first served. */
+  async #enter(): Promise<void> {
+    if (this.#running >= this.info.maxSequences) {
+      if (this.#queue.length >= (this.#options.maxWaiting ?? 64)) {
+        throw new AppError('overloaded', 'Expected room in the queue, got a full one. Try again later.');
+      }
+      await new Promise<void>((resolve) => this.#queue.push(resolve));
+    }
+    this.#running += 1;
+  }
+}
+
+/** One request under way. */
+class FakeRun {
+  finish: FinishEvent | undefined;
+  hasFailed = false;
+  readonly #engine: FakeEngine;
+  readonly #request: GenerateRequest;
+  readonly #signal: AbortSignal;
+  readonly #options: FakeEngineOptions;
+  readonly #script: FakeScript;
+  readonly #answer: readonly TokenId[];
+  readonly #text: FakeTextStream;
+  readonly #acceptedAt: number;
+  readonly #queueMs: number;
+  readonly #maxTokens: number;
+  readonly #rounds: RoundRecord[] = [];
+  readonly #noDraft: Partial<Record<NoDraftReason, number>> = {};
+  #emitted = 0;
+  #firstTokenMs: number | null = null;
+  #drafterError: string | null = null;
+
+  constructor(
+    engine: FakeEngine,
+    request: GenerateRequest,
+    signal: AbortSignal,
+    options: FakeEngineOptions,
+    acceptedAt: number,
+  ) {
+    this.#engine = engine;
+    this.#request = request;
+    this.#signal = signal;
+    this.#options = options;
+    this.#script = options.script?.(request) ?? defaultScript(request);
+    this.#answer = [...encodeBytes(this.#script.text), EOS_TOKEN];
+    this.#text = new FakeTextStream(request);
+    this.#acceptedAt = acceptedAt;
+    this.#queueMs = engine.clock.monotonicMs() - acceptedAt;
+    this.#maxTokens = Math.min(
+      request.maxTokens ?? Number.POSITIVE_INFINITY,
+      engine.info.maxContext - request.promptTokens.length,
+    );
+  }
+
+  async *events(): AsyncGenerator<DecodeEvent, void, undefined> {
+    for (let step = 0; this.finish === undefined; step++) {
+      await this.#beforeStep(step);
+      if (this.#signal.aborted) this.finish = this.end('aborted', null);
+      else yield step === 0 ? this.#promptStep() : this.#roundStep(step - 1);
+    }
+    yield this.finish;
+  }
+
+  end(reason: FinishReason, stopReason: string | TokenId | null): FinishEvent {
+    const { info, clock } = this.#engine;
+    return {
+      type: 'finish',
+      reason,
+      stopReason,
+      promptTokens: this.#request.promptTokens.length,
+      completionTokens: this.#emitted,
+      speculation: {
+        drafter: info.drafter,
+        maxDraftTokens: Math.min(info.maxDraftTokens, this.#request.draftTokens ?? info.maxDraftTokens),
+        rounds: this.#rounds,
+        noDraft: this.#noDraft,
+        drafterError: this.#drafterError,
+      },
+      timing: { queueMs: this.#queueMs, firstTokenMs: this.#firstTokenMs, totalMs: clock.monotonicMs() - this.#acceptedAt },
+    };
+  }
+
+  async #beforeStep(step: number): Promise<void> {
+    await this.#options.beforeStep?.(this.#request, step);
+    // A step takes at least one turn of the event loop, as a real one does.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#script.failsAt?.step !== step) return;
+    this.hasFailed = true;
+    throw this.#script.failsAt.error;
+  }
+
+  #promptStep(): DecodeEvent {
+    this.#engine.clock.advance(STEP_MS);
+    this.#firstTokenMs = this.#engine.clock.monotonicMs() - this.#acceptedAt;
+    const event = this.#emit(1);
+    this.#report({ draftMs: 0, promptRows: this.#request.promptTokens.length, decodeRows: 0, emitted: 1, rounds: [] });
+    return event;
+  }
+
+  #roundStep(round: number): DecodeEvent {
+    const { drafted, noDraft } = this.#draft(round);
+    const draftMs = drafted > 0 ? DRAFT_MS : 0;
+    this.#engine.clock.advance(STEP_MS + draftMs);
+    const wouldAccept = Math.min(drafted, pick(this.#script.accepts, round) ?? drafted);
+    const event = this.#emit(wouldAccept + 1);
+    const emitted = event.tokens.length;
+    const endedInside = emitted <= wouldAccept;
+    const record: RoundRecord = {
+      drafted,
+      evaluated: endedInside ? emitted : Math.min(drafted, wouldAccept + 1),
+      accepted: endedInside ? emitted : wouldAccept,
+      emitted,
+    };
+    this.#rounds.push(record);
+    if (noDraft !== null) this.#noDraft[noDraft] = (this.#noDraft[noDraft] ?? 0) + 1;
+    if (this.finish !== undefined) this.finish = this.end(this.finish.reason, this.finish.stopReason);
+    this.#report({ draftMs, promptRows: 0, decodeRows: 1 + drafted, emitted, rounds: [{ ...record, noDraft }] });
+    return event;
+  }
+
+  #draft(round: number): { readonly drafted: number; readonly noDraft: NoDraftReason | null } {
+    const { info } = this.#engine;
+    const left = this.#maxTokens - this.#emitted;
+    const none = (noDraft: NoDraftReason) => ({ drafted: 0, noDraft });
+    if (info.drafter === 'none') return none('no-drafter');
+    if (!this.#request.speculate) return none('disabled-by-request');
+    if (left === 1) return none('near-max-tokens');
+    if (this.#script.drafterFailsAt !== undefined && round >= this.#script.drafterFailsAt) {
+      this.#drafterError = 'the scripted drafter failed';
+      return none('drafter-failed');
+    }
+    const limit = Math.min(info.maxDraftTokens, this.#request.draftTokens ?? info.maxDraftTokens, left - 1);
+    const drafted = Math.min(limit, pick(this.#script.proposes, round) ?? limit);
+    return drafted === 0 ? none('no-proposal') : { drafted, noDraft: null };
+  }
+
+  /** Emits up to `count` tokens of the answer, fewer when it ends among them. */
+  #emit(count: number): DecodeEvent & { readonly type: 'tokens' } {
+    const tokens: TokenId[] = [];
+    while (tokens.length < count && this.finish === undefined) {
+      const token = this.#answer[this.#emitted % this.#answer.length]!;
+      this.#emitted += 1;
+      tokens.push(token);
+      this.finish = this.#stopAt(token);
+    }
+    return { type: 'tokens', tokens, text: this.#text.take(this.finish !== undefined) };
+  }
+
+  #stopAt(token: TokenId): FinishEvent | undefined {
+    if (token === EOS_TOKEN && !this.#request.ignoreEos) return this.end('stop', null);
+    if (this.#request.stopTokenIds.includes(token)) return this.end('stop', token);
+    this.#text.push(token);
+    if (this.#text.matched !== null) return this.end('stop', this.#text.matched);
+    return this.#emitted >= this.#maxTokens ? this.end('length', null) : undefined;
+  }
+
+  #report(step: Omit<StepReport, 'durationMs' | 'sequences'>): void {
+    this.#engine.steps += 1;
+    this.#options.observer?.onStep({ durationMs: STEP_MS, sequences: 1, ...step });
+  }
+}
+
+function pick(list: readonly number[] | undefined, round: number): number | undefined {
+  return list?.[round % list.length];
+}
+
+/** Names the prompt's length and, for a sampled request, the seed: other requests get other answers. */
+function defaultScript(request: GenerateRequest): FakeScript {
+  const { sampling, promptTokens } = request;
+  const drawn = sampling.temperature === 0 ? '' : ` drawn with ${sampling.seed}`;
+  return { text: `An answer to ${promptTokens.length} tokens${drawn}.`, accepts: [2, 4, 0, 3] };
+}

@@ -1,0 +1,67 @@
+/** The fake engine's tokenizer: a token is a UTF-8 byte, and a few special ones lie above. */
+import type { TokenId } from '../../src/core/token.ts';
+
+const SPECIAL_TOKENS = ['<|end|>', '<|im_start|>', '<|im_end|>'] as const;
+const FIRST_SPECIAL = 256;
+
+export const EOS_TOKEN: TokenId = FIRST_SPECIAL;
+export const VOCAB_SIZE = FIRST_SPECIAL + SPECIAL_TOKENS.length;
+
+/** Ids of the text; special tokens written in it are recognised. */
+export function encodeBytes(text: string): readonly TokenId[] {
+  return text.split(/(<\|end\|>|<\|im_start\|>|<\|im_end\|>)/).flatMap((piece) => {
+    const special = SPECIAL_TOKENS.indexOf(piece as (typeof SPECIAL_TOKENS)[number]);
+    return special === -1 ? [...Buffer.from(piece, 'utf8')] : [FIRST_SPECIAL + special];
+  });
+}
+
+export interface FakeTextOptions {
+  readonly stopStrings: readonly string[];
+  readonly includeStopString: boolean;
+  readonly skipSpecialTokens: boolean;
+}
+
+/** Text of an answer as it grows: complete characters only, and nothing that may become a stop string. */
+export class FakeTextStream {
+  readonly #options: FakeTextOptions;
+  readonly #decoder = new TextDecoder();
+  #text = '';
+  #sent = 0;
+  /** The stop string that ended the text, else null. */
+  matched: string | null = null;
+
+  constructor(options: FakeTextOptions) {
+    this.#options = options;
+  }
+
+  /** Adds one token; `matched` says whether it completed a stop string. */
+  push(token: TokenId): void {
+    const special = SPECIAL_TOKENS[token - FIRST_SPECIAL];
+    if (special === undefined) this.#text += this.#decoder.decode(Uint8Array.of(token), { stream: true });
+    else if (!this.#options.skipSpecialTokens) this.#text += special;
+    for (const stop of this.#options.stopStrings) {
+      const at = this.#text.indexOf(stop, this.#sent);
+      if (at === -1) continue;
+      this.matched = stop;
+      this.#text = this.#text.slice(0, this.#options.includeStopString ? at + stop.length : at);
+      return;
+    }
+  }
+
+  /** Text that became certain since the last call; everything that is left when `isEnd`. */
+  take(isEnd: boolean): string {
+    if (isEnd && this.matched === null) this.#text += this.#decoder.decode();
+    const end = isEnd ? this.#text.length : this.#text.length - this.#heldBack();
+    const text = this.#text.slice(this.#sent, end);
+    this.#sent = Math.max(this.#sent, end);
+    return text;
+  }
+
+  /** Length of the longest end of the text that begins a stop string. */
+  #heldBack(): number {
+    const lengths = this.#options.stopStrings.flatMap((stop) =>
+      Array.from({ length: stop.length - 1 }, (_, i) => i + 1).filter((length) => this.#text.endsWith(stop.slice(0, length))),
+    );
+    return Math.max(0, ...lengths);
+  }
+}
