@@ -85,7 +85,7 @@ export function quantizeRows(
 
 /** Encodes `block` as int4 into 16 bytes of `target`. Returns the scale. */
 function packInt4(peak: number, peakMagnitude: number, target: Uint8Array, offset: number): number {
-  const fullScale = Math.fround(peak / -8);
+  const fullScale = peak === 0 ? 0 : Math.fround(peak / -8);
   const fullError = encode(fullScale, 8, firstCodes);
   const even = fullError === 0 ? null : encodeSymmetric(peakMagnitude, 7, 8, secondCodes);
   const useFull = even === null || fullError <= even.error;

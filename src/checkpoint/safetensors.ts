@@ -80,7 +80,7 @@ export function parseSafetensorsHeader(headerBytes: Uint8Array, fileBytes: numbe
     last = span.name;
   }
   if (dataStart + end !== fileBytes) {
-    throw invalid(file, `${dataStart + end} bytes, as its header says`, `${fileBytes}`);
+    throw invalid(file, `${dataStart + end} bytes, as its header says,`, `${fileBytes}`);
   }
   return { file, dataStart, fileBytes, headerBytes, metadata, tensors };
 }
@@ -118,10 +118,10 @@ function parseEntry(
 ): { location: TensorLocation; begin: number; end: number } {
   if (!isRecord(entry)) throw invalid(file, `an object for tensor ${name}`, typeof entry);
   const { dtype, shape, data_offsets: offsets } = entry;
-  if (!isTensorDtype(dtype)) throw invalid(file, `a known dtype for tensor ${name}`, JSON.stringify(dtype));
-  if (!isSizes(shape)) throw invalid(file, `a shape of whole numbers for tensor ${name}`, JSON.stringify(shape));
+  if (!isTensorDtype(dtype)) throw invalid(file, `a known dtype for tensor ${name}`, shown(dtype));
+  if (!isSizes(shape)) throw invalid(file, `a shape of whole numbers for tensor ${name}`, shown(shape));
   if (!isSizes(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!) {
-    throw invalid(file, `data_offsets [begin, end] for tensor ${name}`, JSON.stringify(offsets));
+    throw invalid(file, `data_offsets [begin, end] for tensor ${name}`, shown(offsets));
   }
   const [begin, end] = offsets as [number, number];
   const byteLength = tensorBytes(dtype, elementCount(shape));
@@ -137,6 +137,10 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function isSizes(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+}
+
+function shown(value: unknown): string {
+  return JSON.stringify(value) ?? 'nothing';
 }
 
 function invalid(file: string, expected: string, got: string, cause?: unknown): AppError {
