@@ -67,9 +67,9 @@ export function inverseFrequencies(spec: RopeSpec): Float64Array {
 
 export interface RopeTables {
   /** [positions, dims / 2] */
-  readonly cos: Float32Array;
+  readonly cos: Float32Array<ArrayBuffer>;
   /** [positions, dims / 2] */
-  readonly sin: Float32Array;
+  readonly sin: Float32Array<ArrayBuffer>;
 }
 
 export function ropeTables(spec: RopeSpec, positions: number): RopeTables {

@@ -52,6 +52,25 @@ export class OwnedTensor<T extends ElementType = ElementType> implements Disposa
     return new OwnedTensor(runtime, handle, type, shape, allocator?.placement ?? 'host');
   }
 
+  /** Takes over an array of JavaScript's: the tensor's memory is the array's, and its contents stay writable. */
+  static over<T extends ElementType>(
+    runtime: OnnxRuntime,
+    type: T,
+    shape: readonly number[],
+    elements: ElementView<T>,
+  ): OwnedTensor<T> {
+    // V8 may move small arrays that it keeps on its own heap; larger ones have a fixed backing store.
+    const SAFE_BYTES = 1024;
+    const fixed =
+      elements.byteLength >= SAFE_BYTES
+        ? elements
+        : viewElements(type, new ArrayBuffer(SAFE_BYTES)).subarray(0, elements.length);
+    if (fixed !== elements) (fixed as { set(source: ArrayLike<unknown>): void }).set(elements);
+    const tensor = OwnedTensor.#over(runtime, type, shape, koffi.address(fixed), runtime.hostMemory, 'host');
+    tensor.#data = fixed as ElementView<T>;
+    return tensor;
+  }
+
   /**
    * Wraps host memory that somebody else owns and keeps alive.
    * @param address of the first element

@@ -1,0 +1,230 @@
+/** A DFlash drafter: one forward proposes a whole block, from the target's own activations. */
+import { AppError } from '../../core/app-error.ts';
+import type { TokenId } from '../../core/token.ts';
+import { cacheNames } from '../../graph/slot-attention.ts';
+import { CachePool, type CacheTensors, type PooledCache } from '../../model/kv-cache.ts';
+import { type SlotSession, SlotSessions } from '../../model/slot-sessions.ts';
+import { StepTensors } from '../../model/step-tensors.ts';
+import type { Device } from '../../onnx/device.ts';
+import type { OnnxRuntime } from '../../onnx/runtime.ts';
+import type { OwnedTensor } from '../../onnx/tensor.ts';
+import type { WeightTensors } from '../../onnx/weight-tensors.ts';
+import type { BorrowedTarget } from '../borrowed-target.ts';
+import { type CommittedRows, type Drafter, type DraftRequest, type DraftState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
+import type { DflashConfig } from './dflash-config.ts';
+import { buildDflashGraph, DRAFT_IO, type DflashGraphOptions } from './dflash-graph.ts';
+import { DraftLayout } from './draft-layout.ts';
+
+export interface DflashParts {
+  readonly runtime: OnnxRuntime;
+  readonly device: Device;
+  readonly config: DflashConfig;
+  readonly target: BorrowedTarget;
+  /** Everything that the graph names and the target does not have; taken over. */
+  readonly weights: WeightTensors;
+  readonly graph: Omit<DflashGraphOptions, 'slots'>;
+  /** Target ids of the head's rows; null: the head has a row for every token. */
+  readonly keptTokens: Int32Array | null;
+}
+
+type Taps = CommittedRows['taps'];
+
+export class DflashDrafter implements Drafter {
+  readonly kind = 'dflash';
+  readonly maxDraftTokens: number;
+  readonly taps: readonly number[];
+  readonly #parts: DflashParts;
+  readonly #sessions: SlotSessions;
+  readonly #pool: CachePool;
+  readonly #idle: CacheTensors;
+  readonly #tensors: StepTensors;
+
+  private constructor(parts: DflashParts) {
+    const { runtime, config, target, weights } = parts;
+    this.#parts = parts;
+    this.taps = config.taps;
+    this.maxDraftTokens = config.blockSize - 1;
+    const shape = { layers: config.layers, kvHeads: config.kvHeads, headDim: config.headDim };
+    this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, target.maxSequences);
+    this.#idle = new CachePool(runtime, shape, 2, 1).open().tensors;
+    this.#tensors = new StepTensors(runtime);
+    this.#sessions = new SlotSessions({
+      runtime,
+      device: parts.device,
+      weight: (name) => (weights.has(name) ? weights.get(name) : target.weight(name)),
+      prepacked: target.prepacked,
+      maxSlots: target.maxSequences,
+      build: (slots) => buildDflashGraph(config, { ...parts.graph, slots }),
+    });
+  }
+
+  /** Ready for one sequence at a time when it returns. */
+  static async create(parts: DflashParts): Promise<DflashDrafter> {
+    const drafter = new DflashDrafter(parts);
+    await drafter.#sessions.serving(1);
+    return drafter;
+  }
+
+  /** Loads the sessions for several sequences, so that no request waits for them. */
+  async warmUp(): Promise<void> {
+    await this.#sessions.loadAll();
+  }
+
+  open(): DraftState {
+    return new DflashState(this.#pool.open());
+  }
+
+  async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
+    const slots = requests.flatMap(({ state, anchor, budget }, request) => {
+      if (!(state instanceof DflashState)) throw new AppError('internal', 'A draft request names a state of another drafter');
+      const contextRows = state.pendingRows;
+      const capped = Math.min(budget, this.maxDraftTokens);
+      return contextRows.length === 0 && capped === 0 ? [] : [{ state, anchor, budget: capped, contextRows, request }];
+    });
+    if (slots.length === 0) return requests.map(() => NO_PROPOSAL);
+
+    const session = await this.#sessions.serving(slots.length);
+    const layout = new DraftLayout(slots, this.#parts.config.maskTokenId);
+    const taps = slots.find((slot) => slot.state.pendingTaps !== null)?.state.pendingTaps ?? null;
+    this.#bindTaps(session, taps);
+    this.#bindRows(session, layout, slots);
+    const { ids, probabilities } = this.#bindOutputs(session, layout);
+    await session.binding.run(signal);
+    for (const { state } of slots) state.absorbed();
+
+    const proposals: Proposal[] = requests.map(() => NO_PROPOSAL);
+    for (const [slot, { request, budget }] of slots.entries()) {
+      const first = layout.firstDraft[slot] as number;
+      proposals[request] = {
+        tokens: Array.from({ length: budget }, (_, i) => this.#token(ids.data[first + i] as bigint)),
+        probabilities: Array.from(probabilities.data.subarray(first, first + budget)),
+      };
+    }
+    return proposals;
+  }
+
+  #token(headRow: bigint): TokenId {
+    const row = Number(headRow);
+    return this.#parts.keptTokens?.[row] ?? row;
+  }
+
+  #bindTaps(session: SlotSession, taps: Taps | null): void {
+    for (const layer of new Set(this.taps)) {
+      // Without new context any one row will do: no slot looks at it.
+      const tap = taps?.get(layer) ?? this.#tensors.shaped('no-context', 'f32', [1, this.#parts.config.hidden]);
+      session.binding.input(DRAFT_IO.tap(layer), tap);
+    }
+  }
+
+  #bindRows(session: SlotSession, layout: DraftLayout, slots: readonly { readonly state: DflashState }[]): void {
+    const { binding } = session;
+    const rows = (name: string, shape: readonly number[], values: readonly number[]) => {
+      const tensor = this.#tensors.shaped(name, 'i64', shape);
+      for (const [i, value] of values.entries()) tensor.data[i] = BigInt(value);
+      binding.input(name, tensor);
+    };
+    const int32 = (name: string, shape: readonly number[], value: number) => {
+      const tensor = this.#tensors.shaped(name, 'i32', shape);
+      tensor.data.fill(value);
+      binding.input(name, tensor);
+    };
+    rows(DRAFT_IO.contextRows, [layout.contextRows.length], layout.contextRows);
+    rows(DRAFT_IO.blockIds, [layout.blockIds.length], layout.blockIds);
+    rows(DRAFT_IO.attended, [layout.attended.length], layout.attended);
+    rows(DRAFT_IO.draftRows, [layout.draftRows.length], layout.draftRows);
+    for (let slot = 0; slot < session.slots; slot++) {
+      const queries = layout.queryRows(slot);
+      const keys = layout.keyRows(slot);
+      rows(DRAFT_IO.queryRows(slot), [1, queries.length], queries);
+      rows(DRAFT_IO.keyRows(slot), [1, keys.length], keys);
+      const cache = slots[slot]?.state.cache;
+      const total = (cache?.length ?? 0) + keys.length;
+      int32(`slot.${slot}.last_position`, [1], total - 1);
+      int32(`slot.${slot}.total`, [], total);
+      const tensors = cache?.tensors ?? this.#idle;
+      for (let layer = 0; layer < this.#parts.config.layers; layer++) {
+        const names = cacheNames(layer, slot);
+        const key = tensors.keys[layer] as OwnedTensor<'f32'>;
+        const value = tensors.values[layer] as OwnedTensor<'f32'>;
+        binding.input(names.pastKey, key);
+        binding.input(names.pastValue, value);
+        binding.output(names.presentKey, key);
+        binding.output(names.presentValue, value);
+      }
+    }
+  }
+
+  #bindOutputs(session: SlotSession, layout: DraftLayout) {
+    const { config, graph } = this.#parts;
+    const drafts = layout.draftRows.length;
+    const ids = this.#tensors.shaped(DRAFT_IO.ids, 'i64', [drafts, 1]);
+    const probabilities = this.#tensors.shaped(DRAFT_IO.probabilities, 'f32', [drafts, 1]);
+    session.binding.output(DRAFT_IO.ids, ids);
+    session.binding.output(DRAFT_IO.probabilities, probabilities);
+    session.binding.output(DRAFT_IO.logits, this.#tensors.shaped(DRAFT_IO.logits, 'f32', [drafts, graph.head.outFeatures]));
+    const hiddenShape = [layout.blockIds.length, config.hidden];
+    session.binding.output(DRAFT_IO.hidden, this.#tensors.shaped(DRAFT_IO.hidden, 'f32', hiddenShape));
+    return { ids, probabilities };
+  }
+
+  /** No draft may be in flight. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#sessions[Symbol.asyncDispose]();
+    this.#tensors[Symbol.dispose]();
+    this.#idle[Symbol.dispose]();
+    this.#pool[Symbol.dispose]();
+    this.#parts.weights[Symbol.dispose]();
+  }
+}
+
+/**
+ * Keys and values of the context, and the rows of the last target step that are still to be turned into some.
+ * Invariant: cached and pending rows together are the rows observed.
+ */
+class DflashState implements DraftState {
+  readonly cache: PooledCache;
+  #pendingTaps: Taps | null = null;
+  #pendingRows: number[] = [];
+
+  constructor(cache: PooledCache) {
+    this.cache = cache;
+  }
+
+  get pendingRows(): readonly number[] {
+    return this.#pendingRows;
+  }
+
+  get pendingTaps(): Taps | null {
+    return this.#pendingTaps;
+  }
+
+  observe(rows: CommittedRows): void {
+    const known = this.cache.length + this.#pendingRows.length;
+    if (rows.position !== known) {
+      throw new AppError('internal', `Expected rows from position ${known}, as many as are known, got ${rows.position}`);
+    }
+    if (this.#pendingTaps !== null && this.#pendingTaps !== rows.taps) {
+      throw new AppError('internal', 'Rows of an earlier step are still pending, and their taps are gone; propose after each step');
+    }
+    this.#pendingTaps = rows.taps;
+    for (let i = 0; i < rows.tokens.length; i++) this.#pendingRows.push(rows.firstRow + i);
+  }
+
+  /** The pending rows are in the cache now. */
+  absorbed(): void {
+    this.cache.grow(this.#pendingRows.length);
+    this.#pendingRows = [];
+    this.#pendingTaps = null;
+  }
+
+  rewind(length: number): void {
+    const excess = this.cache.length + this.#pendingRows.length - length;
+    this.#pendingRows.length = Math.max(this.#pendingRows.length - excess, 0);
+    if (this.#pendingRows.length === 0) this.#pendingTaps = null;
+    if (length < this.cache.length) this.cache.truncate(length);
+  }
+
+  [Symbol.dispose](): void {
+    this.cache[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,166 @@
+/**
+ * The graph of one draft: takes in newly committed target rows and fills the blocks of several sequences.
+ *
+ * Rows are of two kinds. Context rows come from the target's taps; they become keys and values only. Block rows are the
+ * anchor and the masks behind it; they attend to the context and to each other. Both are given to one attention node per
+ * slot and layer, so that a single run appends the context to the drafter's cache and evaluates the block. The block's
+ * keys and values are written behind the context; the next run starts at the end of the context and overwrites them.
+ *
+ * Source of the maths: z-lab/dflash `dflash/model.py`; Chen, Liang and Liu 2026 (arXiv 2602.06036), section 4.
+ */
+import { type EmbeddingSpec, embedding } from '../../graph/embedding.ts';
+import { type BuiltGraph, GraphBuilder, type Value } from '../../graph/graph-builder.ts';
+import { type LinearFormat, type LinearSpec, linear } from '../../graph/linear.ts';
+import { addAndNorm, headNorm, rmsNorm } from '../../graph/norm.ts';
+import { declareSlot, slotAttention } from '../../graph/slot-attention.ts';
+import { swiglu } from '../../graph/swiglu.ts';
+import type { DflashConfig } from './dflash-config.ts';
+
+/** Names of the rotary tables [positions, headDim / 2], which are computed, not read. */
+export const DRAFT_ROPE_COS = 'draft.rope.cos';
+export const DRAFT_ROPE_SIN = 'draft.rope.sin';
+
+export interface DflashGraphOptions {
+  readonly slots: number;
+  readonly format: LinearFormat;
+  /** The target's table, which drafter and target share. */
+  readonly embedding: EmbeddingSpec;
+  /** The head: the target's own, or chosen rows of it. */
+  readonly head: LinearSpec;
+  readonly positions: number;
+}
+
+/** Inputs and outputs by name. */
+export const DRAFT_IO = {
+  /** [step rows, hidden]: a tapped layer's output for all rows of the target's last step. */
+  tap: (layer: number) => `tap.${layer}`,
+  /** [context] of i64: the rows of that step which are new context. */
+  contextRows: 'context_rows',
+  /** [block] of i64: anchors and masks, sequence after sequence. */
+  blockIds: 'block_ids',
+  /** [1, slotRows] of i64: for each row of a slot, the block row that is its query; any for a context row. */
+  queryRows: (slot: number) => `slot.${slot}.query_rows`,
+  /** [1, slotRows] of i64: for each row of a slot, its place among context rows followed by block rows. */
+  keyRows: (slot: number) => `slot.${slot}.key_rows`,
+  /** [block] of i64: where each block row's attention stands among all slots' rows. */
+  attended: 'attended',
+  /** [drafts] of i64: the block rows whose logits are computed. */
+  draftRows: 'draft_rows',
+  /** [drafts, head rows] */
+  logits: 'draft_logits',
+  /** [drafts, 1] of i64: the head row with the largest logit. */
+  ids: 'draft_ids',
+  /** [drafts, 1]: its probability under the drafter. */
+  probabilities: 'draft_probabilities',
+  /** [block, hidden]: after the final norm. */
+  hidden: 'draft_hidden',
+} as const;
+
+export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptions): BuiltGraph {
+  const graph = new GraphBuilder();
+  const { hidden } = config;
+  const taps = config.taps.map((layer) => graph.input(DRAFT_IO.tap(layer), 'f32', ['step_rows', hidden]));
+  const contextRows = graph.input(DRAFT_IO.contextRows, 'i64', ['context']);
+  const blockIds = graph.input(DRAFT_IO.blockIds, 'i64', ['block']);
+  const attended = graph.input(DRAFT_IO.attended, 'i64', ['block']);
+  const draftRows = graph.input(DRAFT_IO.draftRows, 'i64', ['drafts']);
+  const slots = Array.from({ length: options.slots }, (_, index) => ({
+    ...declareSlot(graph, index),
+    queryRows: graph.input(DRAFT_IO.queryRows(index), 'i64', [1, `slot_rows.${index}`]),
+    keyRows: graph.input(DRAFT_IO.keyRows(index), 'i64', [1, `slot_rows.${index}`]),
+  }));
+  const tableShape = [options.positions, config.headDim / 2];
+  const rotary = {
+    cos: graph.weight(DRAFT_ROPE_COS, 'f32', tableShape),
+    sin: graph.weight(DRAFT_ROPE_SIN, 'f32', tableShape),
+  };
+  const norm = (weight: string, size = hidden) => ({ weight, size, epsilon: config.normEpsilon });
+
+  const features = taps.map((tap) => graph.node('Gather', [tap, contextRows]));
+  const fused = linear(graph, graph.node('Concat', features, { attributes: { axis: 1n } }), {
+    weight: 'fc.weight',
+    inFeatures: config.taps.length * hidden,
+    outFeatures: hidden,
+    format: options.format,
+  });
+  // The context is not normalised again by the layers: hidden_norm is all it gets.
+  const context = rmsNorm(graph, fused, norm('hidden_norm.weight'));
+
+  let residual = embedding(graph, blockIds, options.embedding);
+  if (config.inputEmbeddingScale !== 1) residual = graph.node('Mul', [residual, graph.floats([config.inputEmbeddingScale], [])]);
+  let normalised = rmsNorm(graph, residual, norm('layers.0.input_layernorm.weight'));
+  for (let layer = 0; layer < config.layers; layer++) {
+    const prefix = `layers.${layer}`;
+    const project = (x: Value, part: string, inFeatures: number, outFeatures: number) =>
+      linear(graph, x, {
+        weight: `${prefix}.self_attn.${part}.weight`,
+        inFeatures,
+        outFeatures,
+        format: options.format,
+        ...(config.attentionBias ? { bias: `${prefix}.self_attn.${part}.bias` } : {}),
+      });
+    const width = config.heads * config.headDim;
+    const kvWidth = config.kvHeads * config.headDim;
+    const rows = graph.node('Concat', [context, normalised], { attributes: { axis: 0n } }); // [context + block, hidden]
+    const query = headNorm(graph, project(normalised, 'q_proj', hidden, width), config.heads, {
+      ...norm(`${prefix}.self_attn.q_norm.weight`, config.headDim),
+    });
+    const key = headNorm(graph, project(rows, 'k_proj', hidden, kvWidth), config.kvHeads, {
+      ...norm(`${prefix}.self_attn.k_norm.weight`, config.headDim),
+    });
+    const value = project(rows, 'v_proj', hidden, kvWidth);
+    const perSlot = slots.map((slot) =>
+      slotAttention(
+        graph,
+        slot,
+        graph.node('Gather', [query, slot.queryRows]),
+        graph.node('Gather', [key, slot.keyRows]),
+        graph.node('Gather', [value, slot.keyRows]),
+        {
+          heads: config.heads,
+          kvHeads: config.kvHeads,
+          headDim: config.headDim,
+          layer,
+          rotary,
+          causal: config.attention[layer]?.causal ?? false,
+          window: config.attention[layer]?.window ?? null,
+        },
+      ),
+    );
+    const joined = perSlot.length === 1 ? (perSlot[0] as Value) : graph.node('Concat', perSlot, { attributes: { axis: 1n } });
+    const blockRows = graph.node('Gather', [graph.node('Reshape', [joined, graph.ints([-1, width])]), attended]);
+    const attention = project(blockRows, 'o_proj', width, hidden);
+    const afterAttention = addAndNorm(graph, attention, residual, norm(`${prefix}.post_attention_layernorm.weight`));
+    const feedForward = swiglu(graph, afterAttention.normalised, {
+      prefix: `${prefix}.mlp`,
+      hidden,
+      intermediate: config.intermediate,
+      format: options.format,
+      bias: false,
+    });
+    const next = layer + 1 < config.layers ? `layers.${layer + 1}.input_layernorm.weight` : 'norm.weight';
+    const afterLayer = addAndNorm(graph, feedForward, afterAttention.sum, norm(next));
+    residual = afterLayer.sum;
+    normalised = afterLayer.normalised;
+  }
+  graph.nodes('Identity', [normalised], [DRAFT_IO.hidden]);
+
+  let logits = linear(graph, graph.node('Gather', [normalised, draftRows]), options.head);
+  if (config.outputMultiplier !== 1) logits = graph.node('Mul', [logits, graph.floats([config.outputMultiplier], [])]);
+  if (config.logitSoftcap !== null) {
+    const cap = graph.floats([config.logitSoftcap], []);
+    logits = graph.node('Mul', [graph.node('Tanh', [graph.node('Div', [logits, cap])]), cap]);
+  }
+  graph.nodes('Identity', [logits], [DRAFT_IO.logits]);
+  const [top] = graph.nodes('TopK', [logits, graph.ints([1])], ['draft_top', DRAFT_IO.ids], {
+    attributes: { axis: -1n, largest: 1n, sorted: 1n },
+  });
+  const mass = graph.node('ReduceLogSumExp', [logits, graph.ints([-1])], { attributes: { keepdims: 1n } });
+  graph.nodes('Exp', [graph.node('Sub', [top as Value, mass])], [DRAFT_IO.probabilities]);
+
+  graph.output(DRAFT_IO.ids, 'i64', ['drafts', 1]);
+  graph.output(DRAFT_IO.probabilities, 'f32', ['drafts', 1]);
+  graph.output(DRAFT_IO.logits, 'f32', ['drafts', options.head.outFeatures]);
+  graph.output(DRAFT_IO.hidden, 'f32', ['block', hidden]);
+  return graph.build();
+}

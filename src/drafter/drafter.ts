@@ -1,0 +1,63 @@
+/** PORT of a drafter: something that proposes the next tokens of a sequence, cheaply, for the target to verify. */
+import type { Position, TokenId } from '../core/token.ts';
+import type { OwnedTensor } from '../onnx/tensor.ts';
+
+export interface Drafter extends AsyncDisposable {
+  /** What it is: `dflash`, `ngram`, … */
+  readonly kind: string;
+  /** The longest draft it can make. */
+  readonly maxDraftTokens: number;
+  /** Target layers whose output it wants to see, as 0-based indices; empty when tokens are enough. */
+  readonly taps: readonly number[];
+  /** Starts a sequence, of which nothing is known yet. */
+  open(): DraftState;
+  /**
+   * Drafts for several sequences at once.
+   *
+   * Called once between two target steps, with every sequence that observed rows since the last call, as those rows'
+   * taps are gone after the next step. A budget of 0 asks for no draft: such a sequence only takes in what it observed.
+   * @returns one proposal per request, in order; an empty one means "nothing to propose this round"
+   * @throws whatever went wrong; the sequences go on without this drafter
+   */
+  propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]>;
+}
+
+/** A drafter's memory of one sequence. */
+export interface DraftState extends Disposable {
+  /**
+   * Told of rows that the target has computed and that stay: the prompt's at first, then in each round the anchor and
+   * the accepted draft tokens. Rows come in order and without gaps; rejected ones are never shown.
+   */
+  observe(rows: CommittedRows): void;
+  /** Forgets the rows from position `length` on. */
+  rewind(length: Position): void;
+}
+
+export interface CommittedRows {
+  /** Position of the first token. */
+  readonly position: Position;
+  readonly tokens: readonly TokenId[];
+  /**
+   * Output of the layers in {@link Drafter.taps}, by layer; [rows of the step, hidden] each. The row of `tokens[i]` is
+   * `firstRow + i`. Valid until the next target step.
+   */
+  readonly taps: ReadonlyMap<number, OwnedTensor<'f32'>>;
+  readonly firstRow: number;
+}
+
+export interface DraftRequest {
+  readonly state: DraftState;
+  /** The last token of the sequence, which the target has chosen but not yet seen as input. It follows the observed rows. */
+  readonly anchor: TokenId;
+  /** Length of the longest draft that is of use. */
+  readonly budget: number;
+}
+
+export interface Proposal {
+  /** Draft tokens for the positions behind the anchor; at most the budget. */
+  readonly tokens: readonly TokenId[];
+  /** The drafter's own probability of each draft token, where it has one. */
+  readonly probabilities?: readonly number[];
+}
+
+export const NO_PROPOSAL: Proposal = { tokens: [] };

@@ -1,0 +1,119 @@
+/** Keys and values of the sequences: fixed-size tensors that the graph updates in place. */
+import { AppError } from '../core/app-error.ts';
+import { DisposedError } from '../core/disposed-error.ts';
+import type { OnnxRuntime } from '../onnx/runtime.ts';
+import { OwnedTensor } from '../onnx/tensor.ts';
+
+export interface CacheShape {
+  readonly layers: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+/** Tensors of one sequence, by layer; [1, kvHeads, capacity, headDim] each. */
+export class CacheTensors implements Disposable {
+  readonly keys: readonly OwnedTensor<'f32'>[];
+  readonly values: readonly OwnedTensor<'f32'>[];
+
+  constructor(runtime: OnnxRuntime, shape: CacheShape, capacity: number) {
+    const allocate = () => OwnedTensor.allocate(runtime, 'f32', [1, shape.kvHeads, capacity, shape.headDim]);
+    this.keys = Array.from({ length: shape.layers }, allocate);
+    this.values = Array.from({ length: shape.layers }, allocate);
+  }
+
+  [Symbol.dispose](): void {
+    for (const tensor of [...this.keys, ...this.values]) tensor[Symbol.dispose]();
+  }
+}
+
+/** A sequence's claim on tensors of the pool. */
+export class PooledCache implements Disposable {
+  readonly capacity: number;
+  readonly #release: (tensors: CacheTensors) => void;
+  #tensors: CacheTensors | null;
+  #length = 0;
+
+  constructor(tensors: CacheTensors, capacity: number, release: (tensors: CacheTensors) => void) {
+    this.#tensors = tensors;
+    this.capacity = capacity;
+    this.#release = release;
+  }
+
+  get tensors(): CacheTensors {
+    if (this.#tensors === null) throw new DisposedError('A sequence cache');
+    return this.#tensors;
+  }
+
+  /** Positions held. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Forgets the positions from `length` on. Costs nothing: they are overwritten later. */
+  truncate(length: number): void {
+    if (length < 0 || length > this.#length) {
+      throw new AppError('internal', `Expected a length of 0 to ${this.#length}, got ${length}`);
+    }
+    this.#length = length;
+  }
+
+  /** Counts rows that a step has written. */
+  grow(rows: number): void {
+    this.#length += rows;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#tensors === null) return;
+    this.#release(this.#tensors);
+    this.#tensors = null;
+  }
+}
+
+/**
+ * Hands out caches. Tensors are made when first needed and then used again and again; memory of positions that were
+ * never written costs nothing, as the system gives out pages on first use.
+ */
+export class CachePool implements Disposable {
+  /** Beyond the context, one position takes the repeated row of a one-row span. */
+  static readonly SPARE_POSITIONS = 1;
+
+  readonly #runtime: OnnxRuntime;
+  readonly #shape: CacheShape;
+  readonly #capacity: number;
+  readonly #limit: number;
+  readonly #free: CacheTensors[] = [];
+  #made = 0;
+  #disposed = false;
+
+  /** @param capacity positions per sequence; @param limit sequences at once */
+  constructor(runtime: OnnxRuntime, shape: CacheShape, capacity: number, limit: number) {
+    this.#runtime = runtime;
+    this.#shape = shape;
+    this.#capacity = capacity;
+    this.#limit = limit;
+  }
+
+  /** @throws AppError `overloaded` */
+  open(): PooledCache {
+    let tensors = this.#free.pop();
+    if (tensors === undefined) {
+      if (this.#made === this.#limit) {
+        throw new AppError('overloaded', `All ${this.#limit} sequences are in use; wait for one to end`);
+      }
+      tensors = new CacheTensors(this.#runtime, this.#shape, this.#capacity + CachePool.SPARE_POSITIONS);
+      this.#made++;
+    }
+    return new PooledCache(tensors, this.#capacity, (returned) => this.#takeBack(returned));
+  }
+
+  #takeBack(tensors: CacheTensors): void {
+    if (this.#disposed) tensors[Symbol.dispose]();
+    else this.#free.push(tensors);
+  }
+
+  /** Caches that are still open give their memory back when they are disposed of. */
+  [Symbol.dispose](): void {
+    this.#disposed = true;
+    for (const tensors of this.#free.splice(0)) tensors[Symbol.dispose]();
+  }
+}

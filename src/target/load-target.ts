@@ -1,0 +1,101 @@
+/** Opens a model folder as a target. */
+import { type Checkpoint, openCheckpoint } from '../checkpoint/checkpoint.ts';
+import { prepareWeights } from '../checkpoint/prepare-weights.ts';
+import type { WeightFormat } from '../checkpoint/weight-plan.ts';
+import { AppError } from '../core/app-error.ts';
+import type { EmbeddingFormat, EmbeddingSpec } from '../graph/embedding.ts';
+import type { LinearFormat, LinearSpec } from '../graph/linear.ts';
+import { ropeTables } from '../graph/rope.ts';
+import { CachePool } from '../model/kv-cache.ts';
+import type { Device } from '../onnx/device.ts';
+import type { OnnxRuntime } from '../onnx/runtime.ts';
+import { OwnedTensor } from '../onnx/tensor.ts';
+import { WeightTensors } from '../onnx/weight-tensors.ts';
+import { ROPE_COS, ROPE_SIN } from './decoder-graph.ts';
+import { EMBEDDING_WEIGHT, headWeight } from './decoder-spec.ts';
+import { planDecoderWeights } from './decoder-weights.ts';
+import type { ModelConfig } from './hf-config.ts';
+import { OnnxTarget } from './onnx-target.ts';
+
+export interface LoadTargetOptions {
+  readonly runtime: OnnxRuntime;
+  readonly device: Device;
+  readonly folder: string;
+  /** What {@link readModelConfig} found there. */
+  readonly config: ModelConfig;
+  readonly format: WeightFormat;
+  /** Positions per sequence; null: as many as the model was made for. */
+  readonly maxContext: number | null;
+  readonly maxSequences: number;
+  /** Rows of one step: the longest piece of a prompt that is computed at once. */
+  readonly maxRows: number;
+  /** Layers whose output the drafters want to see. */
+  readonly taps: readonly number[];
+  /** Folder for converted weights; null: the user's cache folder. */
+  readonly cacheDir: string | null;
+  readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface LoadedTarget {
+  readonly target: OnnxTarget;
+  readonly checkpoint: Checkpoint;
+  /** The table and the head as the graph uses them, for drafters that borrow them. */
+  readonly embedding: EmbeddingSpec;
+  readonly head: LinearSpec;
+}
+
+/** @throws AppError `invalid_checkpoint`, `invalid_config`, or what ONNX Runtime reports */
+export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarget> {
+  const { runtime, folder, format } = options;
+  const { spec, eosTokenIds } = options.config;
+  const maxContext = options.maxContext ?? spec.maxPositions;
+  if (maxContext > spec.maxPositions) {
+    throw new AppError('invalid_config', `Expected a context of at most ${spec.maxPositions} positions, as the model was made for, got ${maxContext}`);
+  }
+  const outOfRange = options.taps.find((tap) => !Number.isInteger(tap) || tap < 0 || tap >= spec.layers);
+  if (outOfRange !== undefined) {
+    throw new AppError('incompatible_drafter', `Expected taps of layers 0 to ${spec.layers - 1}, got ${outOfRange}`);
+  }
+  const checkpoint = await openCheckpoint(folder);
+  const prepared = await prepareWeights({
+    checkpoint,
+    plan: planDecoderWeights(spec),
+    format,
+    ...(options.cacheDir === null ? {} : { outDir: options.cacheDir }),
+    ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+  const headFormat: LinearFormat = format === 'int4' ? 'int8' : format;
+  const tiedFormat: EmbeddingFormat = headFormat === 'f32' ? 'f32' : 'int8';
+  const embeddingFormat = spec.tiedHead ? tiedFormat : floatFormat(prepared.get(EMBEDDING_WEIGHT)?.dtype);
+
+  const weights = new WeightTensors(runtime, prepared);
+  const positions = maxContext + CachePool.SPARE_POSITIONS;
+  const tables = ropeTables(spec.rope, positions);
+  const tableShape = [positions, spec.rope.dims / 2];
+  weights.add(ROPE_COS, OwnedTensor.over(runtime, 'f32', tableShape, tables.cos));
+  weights.add(ROPE_SIN, OwnedTensor.over(runtime, 'f32', tableShape, tables.sin));
+
+  const target = await OnnxTarget.create(runtime, spec, weights, {
+    device: options.device,
+    maxSequences: options.maxSequences,
+    maxRows: options.maxRows,
+    maxContext,
+    eosTokenIds,
+    taps: options.taps,
+    formats: { linearFormat: format, headFormat, embeddingFormat },
+  });
+  return {
+    target,
+    checkpoint,
+    embedding: { weight: EMBEDDING_WEIGHT, vocab: spec.vocab, hidden: spec.hidden, format: embeddingFormat },
+    head: { weight: headWeight(spec), inFeatures: spec.hidden, outFeatures: spec.vocab, format: headFormat },
+  };
+}
+
+function floatFormat(dtype: string | undefined): EmbeddingFormat {
+  if (dtype === 'F16') return 'f16';
+  if (dtype === 'BF16') return 'bf16';
+  return 'f32';
+}

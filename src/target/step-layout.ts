@@ -1,0 +1,70 @@
+import { AppError } from '../core/app-error.ts';
+import type { StepSpan } from './target.ts';
+
+/**
+ * A span of one row attends with two, the second being the first again, and the second's result is dropped. The
+ * attention kernel for a single row rounds differently from the one for several; so plain decoding and verification
+ * take the same one, and agree bit for bit.
+ */
+export const LEAST_SLOT_ROWS = 2;
+
+/** Where the rows of a step stand: in the flat list of tokens, in the slots, and among the wanted logits. */
+export class StepLayout {
+  readonly spans: readonly StepSpan[];
+  readonly rows: number;
+  readonly wantedRows: number;
+  /** For each row, where its attention stands among all slots' rows. */
+  readonly attended: BigInt64Array;
+  /** The wanted rows; one row is computed for nothing when none is wanted, as a graph has no empty outputs. */
+  readonly logitRows: BigInt64Array;
+  readonly #firstRows: readonly number[];
+  readonly #firstLogits: readonly number[];
+
+  constructor(spans: readonly StepSpan[], slots: number) {
+    this.spans = spans;
+    const firstRows: number[] = [];
+    const firstLogits: number[] = [];
+    const attended: bigint[] = [];
+    const logitRows: bigint[] = [];
+    let rows = 0;
+    let slotRows = 0;
+    for (let slot = 0; slot < slots; slot++) {
+      const span = spans[slot];
+      if (span === undefined) break;
+      firstRows.push(rows);
+      firstLogits.push(logitRows.length);
+      for (let row = 0; row < span.tokens.length; row++) {
+        attended.push(BigInt(slotRows + row));
+        if (row >= span.logitsFrom) logitRows.push(BigInt(rows + row));
+      }
+      rows += span.tokens.length;
+      slotRows += Math.max(span.tokens.length, LEAST_SLOT_ROWS);
+    }
+    if (logitRows.length === 0) logitRows.push(0n);
+    this.rows = rows;
+    this.wantedRows = logitRows.length;
+    this.attended = BigInt64Array.from(attended);
+    this.logitRows = BigInt64Array.from(logitRows);
+    this.#firstRows = firstRows;
+    this.#firstLogits = firstLogits;
+  }
+
+  firstRow(span: number): number {
+    return this.#firstRows[span] as number;
+  }
+
+  logitRow(span: number, row: number): number {
+    const wanted = row - (this.spans[span] as StepSpan).logitsFrom;
+    if (wanted < 0) throw new AppError('internal', `The logits of row ${row} of span ${span} were not asked for`);
+    return (this.#firstLogits[span] as number) + wanted;
+  }
+
+  /** The rows a slot attends with; a slot without a sequence repeats the first row of the step. */
+  slotRows(slot: number): BigInt64Array {
+    const span = this.spans[slot];
+    if (span === undefined) return new BigInt64Array(LEAST_SLOT_ROWS);
+    const first = this.#firstRows[slot] as number;
+    const length = Math.max(span.tokens.length, LEAST_SLOT_ROWS);
+    return BigInt64Array.from({ length }, (_, row) => BigInt(first + Math.min(row, span.tokens.length - 1)));
+  }
+}

@@ -1,0 +1,66 @@
+/** PORT of a target model: one step over rows of several sequences, with caches that can be cut back. */
+import type { TokenId } from '../core/token.ts';
+import type { OwnedTensor } from '../onnx/tensor.ts';
+
+export interface TargetFacts {
+  /** `model_type` of its config. */
+  readonly family: string;
+  /** Rows of the embedding table and of the head. */
+  readonly vocabSize: number;
+  readonly hiddenSize: number;
+  readonly layers: number;
+  /** Positions a sequence may have. */
+  readonly maxContext: number;
+  /** Any of them ends an answer. */
+  readonly eosTokenIds: readonly TokenId[];
+}
+
+/** Keys and values of one sequence, for positions 0 to `length` - 1. */
+export interface SequenceCache extends Disposable {
+  readonly length: number;
+  /** Positions it can hold. */
+  readonly capacity: number;
+  /** Forgets the positions from `length` on. Costs nothing: they are overwritten later. */
+  truncate(length: number): void;
+}
+
+/** Consecutive tokens of one sequence, to be appended to its cache. */
+export interface StepSpan {
+  readonly cache: SequenceCache;
+  /** At least one; the first has position `cache.length`. */
+  readonly tokens: readonly TokenId[];
+  /** Logits are computed for `tokens[logitsFrom]` and all after it; `tokens.length` for none. */
+  readonly logitsFrom: number;
+}
+
+/** What a step computed. Everything in it is valid until the next step. */
+export interface StepResult {
+  /** The token with the largest logit, the smaller id among equals, after `tokens[row]` of a span. */
+  greedy(span: number, row: number): TokenId;
+  /** Logits after `tokens[row]` of a span; [vocab]. */
+  logits(span: number, row: number): Float32Array;
+  /** Residual stream after the tapped layers, by layer; [all rows of the step, hidden] each. */
+  readonly taps: ReadonlyMap<number, OwnedTensor<'f32'>>;
+  /** Where a span's first token stands among all rows of the step. */
+  firstRow(span: number): number;
+}
+
+export interface Target extends AsyncDisposable {
+  readonly facts: TargetFacts;
+  /** Sequences that one step can serve, and caches that can be open at once. */
+  readonly maxSequences: number;
+  /** Tokens that one step can take, over all sequences. */
+  readonly maxRows: number;
+  /** Bytes of one cached position. */
+  readonly cacheBytesPerPosition: number;
+  /** @throws AppError `overloaded` when `maxSequences` are open */
+  openCache(): SequenceCache;
+  /**
+   * Appends each span to its cache and computes the wanted logits. A row's values depend on its sequence alone, bit for
+   * bit: not on the rows beside it, nor on how the sequence was cut into spans.
+   * When it fails, or is aborted, the caches are as before.
+   * @throws AppError `context_length_exceeded` when a span does not fit its cache, before anything is computed
+   */
+  step(spans: readonly StepSpan[], signal?: AbortSignal): Promise<StepResult>;
+}
+
