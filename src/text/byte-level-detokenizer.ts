@@ -11,8 +11,8 @@ export class ByteLevelDetokenizer implements IncrementalDetokenizer {
   readonly #tokenizer: Tokenizer;
   readonly #skipSpecialTokens: boolean;
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-  /** Decoded and held back. */
-  #text = '';
+  /** Decoded and held back: in parts, for looking at the end of a growing string copies it each time. */
+  #held: string[] = [];
   /** Bytes of a character that is not finished, at most three. */
   #bytes: Uint8Array = new Uint8Array(0);
 
@@ -28,21 +28,22 @@ export class ByteLevelDetokenizer implements IncrementalDetokenizer {
     bytes.set(this.#bytes);
     bytes.set(added, this.#bytes.length);
     const end = bytes.length - incompleteSuffixLength(bytes);
-    this.#text += this.#decoder.decode(bytes.subarray(0, end));
+    const text = this.#decoder.decode(bytes.subarray(0, end));
+    if (text !== '') this.#held.push(text);
     this.#bytes = bytes.subarray(end);
-    if (this.#bytes.length > 0 || this.#text.endsWith(REPLACEMENT)) return '';
+    if (this.#bytes.length > 0 || this.#held.at(-1)?.endsWith(REPLACEMENT)) return '';
     return this.#take();
   }
 
   flush(): string {
-    if (this.#bytes.length > 0) this.#text += REPLACEMENT;
+    if (this.#bytes.length > 0) this.#held.push(REPLACEMENT);
     this.#bytes = new Uint8Array(0);
     return this.#take();
   }
 
   #take(): string {
-    const text = this.#text;
-    this.#text = '';
+    const text = this.#held.join('');
+    this.#held = [];
     return text;
   }
 }
