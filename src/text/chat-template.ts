@@ -74,9 +74,11 @@ export class ChatTemplate {
   ): string {
     try {
       return template.render({
+        // transformers always defines these two: templates ask `tools is not none`.
+        documents: null,
         ...this.#specialTokens,
         ...variables,
-        ...(tools === undefined ? {} : { tools }),
+        tools: tools ?? null,
         messages,
         add_generation_prompt: addGenerationPrompt,
       });

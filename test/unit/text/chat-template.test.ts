@@ -36,6 +36,12 @@ describe('ChatTemplate', () => {
     expect(rendered).toBe('<s>|now|off|none');
   });
 
+  it('defines absent tools and documents as none', () => {
+    const source = "{{ 'tools' if tools is not none }}{{ 'documents' if documents is not none }}";
+    expect(template(source).render([], OPTIONS)).toBe('');
+    expect(template(source).render([], { ...OPTIONS, tools: [], variables: { documents: [] } })).toBe('toolsdocuments');
+  });
+
   it('does not let variables replace the messages', () => {
     expect(template('{{ messages | length }}').render(MESSAGES, { ...OPTIONS, variables: { messages: [] } })).toBe('2');
   });
