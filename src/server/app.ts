@@ -6,7 +6,7 @@ import { createApiKeyCheck } from './api-keys.ts';
 import type { AppEnv } from './app-env.ts';
 import { randomSeed } from './choice-seed.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { type ErrorReply, toAppError } from './error-response.ts';
+import { type ErrorReply, errorReply } from './error-response.ts';
 import { createFailureReport } from './failure-report.ts';
 import { GENERATION_PATHS, GenerationService } from './generation-service.ts';
 import { HttpError } from './http-error.ts';
@@ -49,7 +49,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     context.set('access', access);
     await next();
     context.header('x-request-id', requestId);
-    const failure = context.error === undefined ? undefined : toAppError(context.error).code;
+    const failure = context.error === undefined ? undefined : errorReply(context.error, requestId).body.error.code;
     if (!access.isStreamed) access.write(context.res.status, failure);
   });
   app.use(async (context, next) => {

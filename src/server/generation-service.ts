@@ -26,6 +26,11 @@ export const GENERATION_PATHS = {
 
 export type GenerationKind = (typeof GENERATION_PATHS)[keyof typeof GENERATION_PATHS];
 
+/** Chunks of an answer. Leaving them early ends the answer. */
+export interface ChunkStream extends AsyncIterableIterator<object, void, undefined> {
+  return(): Promise<IteratorResult<object, void>>;
+}
+
 /** Long enough for a refusal to come back from the engine, too short for a person to notice. */
 const REFUSAL_GRACE_MS = 100;
 
@@ -93,13 +98,20 @@ export class GenerationService {
    * Starts a streamed answer.
    * @throws AppError a refusal by the engine that came before the first token.
    */
-  async stream(
-    plan: GenerationPlan,
-    record: AnswerRecord,
-    signal: AbortSignal,
-  ): Promise<AsyncGenerator<object, void, undefined>> {
-    const events = await startEvents(this.#events(plan, record, signal), REFUSAL_GRACE_MS);
-    return answerChunks(this.#head(plan), events);
+  async stream(plan: GenerationPlan, record: AnswerRecord, signal: AbortSignal): Promise<ChunkStream> {
+    const source = this.#events(plan, record, signal);
+    const chunks = answerChunks(this.#head(plan), await startEvents(source, REFUSAL_GRACE_MS));
+    const stream: ChunkStream = {
+      next: () => chunks.next(),
+      async return() {
+        await chunks.return();
+        // The chunks close their source only once they have begun to read it.
+        await source.return();
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]: () => stream,
+    };
+    return stream;
   }
 
   /** The whole answer at once. */

@@ -1,5 +1,6 @@
 /** Server-sent events: one `data:` line per chunk, then `[DONE]`. */
 import type { ErrorBody } from './error-response.ts';
+import type { ChunkStream } from './generation-service.ts';
 
 const HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -18,7 +19,7 @@ export interface SseHooks {
 }
 
 /** A response that pulls a chunk when the connection can take one. */
-export function sseResponse(chunks: AsyncGenerator<object, void, undefined>, hooks: SseHooks): Response {
+export function sseResponse(chunks: ChunkStream, hooks: SseHooks): Response {
   const encoder = new TextEncoder();
   let isOpen = true;
   const end = (): void => {
@@ -46,8 +47,8 @@ export function sseResponse(chunks: AsyncGenerator<object, void, undefined>, hoo
         end();
       },
       async cancel() {
-        end();
         hooks.onCancel();
+        end();
         await chunks.return();
       },
     },

@@ -244,7 +244,6 @@ class FakeRun {
     };
     this.#rounds.push(record);
     if (noDraft !== null) this.#noDraft[noDraft] = (this.#noDraft[noDraft] ?? 0) + 1;
-    if (this.finish !== undefined) this.finish = this.end(this.finish.reason, this.finish.stopReason);
     this.#report({ draftMs, promptRows: 0, decodeRows: 1 + drafted, emitted, rounds: [{ ...record, noDraft }] });
     return event;
   }

@@ -1,11 +1,9 @@
 /** `POST /v1/completions` and `POST /v1/chat/completions`. */
 import type { Context, Hono } from 'hono';
 import type { AppEnv } from '../app-env.ts';
-import { toAppError } from '../error-response.ts';
 import type { ReportFailure } from '../failure-report.ts';
 import { GENERATION_PATHS, type GenerationKind, type GenerationService } from '../generation-service.ts';
 import { readJsonBody } from '../read-json-body.ts';
-import { fieldError } from '../schemas/parse-request.ts';
 import { sseResponse } from '../sse.ts';
 
 export interface GenerationRouteOptions {
@@ -30,21 +28,21 @@ async function answer(context: Context<AppEnv>, kind: GenerationKind, options: G
   const plan = service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId);
   const { params } = plan;
   const { signal } = context.req.raw;
-  if (!params.stream) {
-    if (params.includeUsage || params.continuousUsage) throw fieldError('stream_options', 'absent unless stream is true', {});
-    return Response.json(await service.whole(plan, access.record, signal));
-  }
+  if (!params.stream) return Response.json(await service.whole(plan, access.record, signal));
   const gone = new AbortController();
   const chunks = await service.stream(plan, access.record, AbortSignal.any([signal, gone.signal]));
   access.isStreamed = true;
-  let failure: { readonly code: string; readonly status: number } | undefined;
+  let errorCode: string | undefined;
   return sseResponse(chunks, {
-    onCancel: () => gone.abort(),
+    onCancel() {
+      errorCode = 'aborted';
+      gone.abort();
+    },
     onError: (error) => {
       const reply = reportFailure(error, requestId);
-      failure = { code: toAppError(error).code, status: reply.status };
+      errorCode = reply.body.error.code;
       return reply.body;
     },
-    onEnd: () => (failure === undefined ? access.write(200) : access.write(200, failure.code)),
+    onEnd: () => access.write(200, errorCode),
   });
 }

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { REQUEST_ID_PATTERN } from '../request-id.ts';
 import type { RequestLimits, SpecMetricsLevel } from '../server-config.ts';
+import { fieldError } from './parse-request.ts';
 
 const MAX_DRAFT_TOKENS = 1024;
 
@@ -82,8 +83,16 @@ export interface GenerationParams {
   readonly specMetrics: SpecMetricsLevel | null;
 }
 
-/** The fields as the engine will want them. */
+/**
+ * The fields as the engine will want them.
+ * @throws AppError `invalid_request` for fields that contradict each other.
+ */
 export function toGenerationParams(fields: ParsedFields, maxTokens: number | null): GenerationParams {
+  const { stream_options: options } = fields;
+  if (options?.include_usage && !fields.stream) throw fieldError('stream_options', 'absent unless stream is true', options);
+  if (options?.continuous_usage_stats && !options.include_usage) {
+    throw fieldError('stream_options.continuous_usage_stats', 'false unless include_usage is true', true);
+  }
   const topK = fields.top_k ?? undefined;
   const stop = fields.stop ?? [];
   return {
@@ -101,8 +110,8 @@ export function toGenerationParams(fields: ParsedFields, maxTokens: number | nul
     skipSpecialTokens: fields.skip_special_tokens ?? true,
     n: fields.n ?? 1,
     stream: fields.stream ?? false,
-    includeUsage: fields.stream_options?.include_usage ?? false,
-    continuousUsage: fields.stream_options?.continuous_usage_stats ?? false,
+    includeUsage: options?.include_usage ?? false,
+    continuousUsage: options?.continuous_usage_stats ?? false,
     requestId: fields.request_id ?? null,
     speculate: (fields.speculative ?? true) && fields.draft_tokens !== 0,
     draftTokens: fields.draft_tokens ?? null,

@@ -1,0 +1,282 @@
+import { describe, expect, test } from 'vitest';
+import { createChatRequestParser } from '../../../src/server/schemas/chat-request.ts';
+import { createCompletionRequestParser } from '../../../src/server/schemas/completion-request.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../../src/server/server-config.ts';
+
+const { limits } = DEFAULT_SERVER_CONFIG;
+const parseCompletion = createCompletionRequestParser(limits);
+const parseChat = createChatRequestParser(limits);
+const completion = (fields: object) => parseCompletion({ prompt: 'x', ...fields });
+const chat = (fields: object) => parseChat({ messages: [{ role: 'user', content: 'x' }], ...fields });
+const refusal = (param: string | undefined, code: string) =>
+  expect.objectContaining({
+    code: 'invalid_request',
+    message: expect.stringMatching(/^Expected .+, got .+\. ?\w/s),
+    details: expect.objectContaining(param === undefined ? { code } : { param, code }),
+  });
+
+describe('the fields of both routes', () => {
+  test('have the documented defaults', () => {
+    const defaults = {
+      model: null,
+      temperature: undefined,
+      topP: undefined,
+      topK: undefined,
+      minP: undefined,
+      seed: null,
+      stopStrings: [],
+      stopTokenIds: [],
+      ignoreEos: false,
+      includeStopString: false,
+      skipSpecialTokens: true,
+      n: 1,
+      stream: false,
+      includeUsage: false,
+      continuousUsage: false,
+      requestId: null,
+      speculate: true,
+      draftTokens: null,
+      specMetrics: null,
+    };
+    expect(completion({}).params).toEqual({ ...defaults, maxTokens: 16 });
+    expect(chat({}).params).toEqual({ ...defaults, maxTokens: null });
+  });
+
+  test('are handed on', () => {
+    const { params } = completion({
+      model: 'm',
+      max_tokens: 7,
+      temperature: 0.5,
+      top_p: 0.9,
+      top_k: 40,
+      min_p: 0.1,
+      seed: -5,
+      stop: 'end',
+      stop_token_ids: [1, 2],
+      ignore_eos: true,
+      include_stop_str_in_output: true,
+      skip_special_tokens: false,
+      n: 2,
+      stream: true,
+      stream_options: { include_usage: true, continuous_usage_stats: true },
+      user: 'someone',
+      request_id: 'r-1',
+      speculative: false,
+      draft_tokens: 3,
+      spec_decode_metrics: 'detailed',
+    });
+    expect(params).toEqual({
+      model: 'm',
+      maxTokens: 7,
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 40,
+      minP: 0.1,
+      seed: -5,
+      stopStrings: ['end'],
+      stopTokenIds: [1, 2],
+      ignoreEos: true,
+      includeStopString: true,
+      skipSpecialTokens: false,
+      n: 2,
+      stream: true,
+      includeUsage: true,
+      continuousUsage: true,
+      requestId: 'r-1',
+      speculate: false,
+      draftTokens: 3,
+      specMetrics: 'detailed',
+    });
+  });
+
+  test('may all be null', () => {
+    const names = [
+      'model',
+      'max_tokens',
+      'temperature',
+      'top_p',
+      'top_k',
+      'min_p',
+      'seed',
+      'stop',
+      'stop_token_ids',
+      'n',
+      'stream',
+    ];
+    const nulls = Object.fromEntries(
+      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens'].map((name) => [name, null]),
+    );
+    expect(completion(nulls)).toEqual(completion({}));
+  });
+
+  test.each([-1, 0])('switch top-k off with %i', (topK) => {
+    expect(completion({ top_k: topK }).params.topK).toBe(0);
+  });
+
+  test('draft_tokens 0 is plain decoding', () => {
+    expect(completion({ draft_tokens: 0 }).params.speculate).toBe(false);
+  });
+
+  test.each<readonly [string, unknown]>([
+    ['temperature', -0.1],
+    ['temperature', 2.1],
+    ['temperature', '1'],
+    ['top_p', 0],
+    ['top_p', 1.01],
+    ['top_k', -2],
+    ['top_k', 1.5],
+    ['min_p', 1.1],
+    ['seed', 0.5],
+    ['seed', 2 ** 53],
+    ['stop', ''],
+    ['stop', Array.from({ length: 17 }, () => 'x')],
+    ['stop', 'x'.repeat(1025)],
+    ['stop_token_ids', [0.5].map(String)],
+    ['max_tokens', 0],
+    ['max_tokens', 1.5],
+    ['n', 0],
+    ['n', 129],
+    ['stream', 'yes'],
+    ['user', 5],
+    ['request_id', 'a b'],
+    ['speculative', 1],
+    ['draft_tokens', -1],
+    ['spec_decode_metrics', 'all'],
+    ['model', 5],
+  ])('refuse %s: %j by name', (field, value) => {
+    const param = field === 'stop_token_ids' ? 'stop_token_ids[0]' : field;
+    expect(() => completion({ [field]: value })).toThrow(refusal(param, 'invalid_value'));
+  });
+
+  test('refuse an unknown field by name, at any depth', () => {
+    expect(() => completion({ temprature: 1 })).toThrow(refusal('temprature', 'unknown_parameter'));
+    expect(() => completion({ stream_options: { usage: true } })).toThrow(refusal('stream_options.usage', 'unknown_parameter'));
+    expect(() => chat({ prompt: 'x' })).toThrow(refusal('prompt', 'unknown_parameter'));
+  });
+
+  test.each([5, null, [], 'text', undefined])('refuse the body %j', (body) => {
+    expect(() => parseCompletion(body)).toThrow(refusal(undefined, 'invalid_json'));
+  });
+});
+
+describe('fields that are accepted while they ask for nothing', () => {
+  test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
+    ['presence_penalty', [0], [0.5, '0']],
+    ['frequency_penalty', [0], [-1]],
+    ['repetition_penalty', [1], [1.1]],
+    ['logit_bias', [{}], [{ 5: 1 }, []]],
+    ['min_tokens', [0], [1]],
+    ['response_format', [{ type: 'text' }], [{ type: 'json_object' }]],
+    ['structured_outputs', [], [{ regex: 'x' }]],
+    ['store', [false], [true]],
+    ['service_tier', ['auto', 'default'], ['flex']],
+    ['metadata', [{ a: 'b' }], ['text']],
+    ['return_token_ids', [false], [true]],
+    ['truncate_prompt_tokens', [], [10]],
+  ])('%s, on both routes', (field, neutral, asking) => {
+    for (const parse of [completion, chat]) {
+      for (const value of [null, ...neutral]) expect(() => parse({ [field]: value })).not.toThrow();
+      for (const value of asking) expect(() => parse({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
+    }
+  });
+
+  test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
+    ['best_of', [1], [2]],
+    ['echo', [false], [true]],
+    ['suffix', [''], ['end']],
+    ['logprobs', [], [0, 5]],
+  ])('%s, on completions', (field, neutral, asking) => {
+    for (const value of [null, ...neutral]) expect(() => completion({ [field]: value })).not.toThrow();
+    for (const value of asking) expect(() => completion({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
+  });
+
+  test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
+    ['logprobs', [false], [true]],
+    ['top_logprobs', [0], [5]],
+    ['tools', [[]], [[{ type: 'function' }]]],
+    ['tool_choice', ['none', 'auto'], ['required']],
+    ['parallel_tool_calls', [true, false], ['yes']],
+    ['reasoning_effort', ['none'], ['high']],
+    ['modalities', [['text']], [['text', 'audio']]],
+    ['chat_template_kwargs', [{}], [{ enable_thinking: false }]],
+    ['continue_final_message', [false], [true]],
+  ])('%s, on chat', (field, neutral, asking) => {
+    for (const value of [null, ...neutral]) expect(() => chat({ [field]: value })).not.toThrow();
+    for (const value of asking) expect(() => chat({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
+  });
+});
+
+describe('the prompt', () => {
+  test.each<readonly [string, unknown, unknown]>([
+    ['a string', 'x', ['x']],
+    ['strings', ['x', 'y'], ['x', 'y']],
+    ['token ids', [1, 2], [[1, 2]]],
+    ['lists of token ids', [[1], [2, 3]], [[1], [2, 3]]],
+  ])('may be %s', (_, prompt, prompts) => {
+    expect(completion({ prompt }).prompts).toEqual(prompts);
+  });
+
+  test.each([['', [], [''], [[]], [1, 'x'], ['x', 1], [[1], ['x']], [-1], [1.5], [[1.5]], 5, { a: 1 }]].flat())(
+    'may not be %j',
+    (prompt) => {
+      expect(() => completion({ prompt })).toThrow(refusal('prompt', 'invalid_value'));
+    },
+  );
+
+  test('must be there', () => {
+    expect(() => parseCompletion({})).toThrow(refusal('prompt', 'missing_parameter'));
+    expect(() => parseChat({})).toThrow(refusal('messages', 'missing_parameter'));
+  });
+
+  test('times n is capped', () => {
+    expect(() => completion({ prompt: Array.from({ length: 64 }, () => 'x'), n: 2 })).not.toThrow();
+    expect(() => completion({ prompt: Array.from({ length: 65 }, () => 'x'), n: 2 })).toThrow(refusal('n', 'invalid_value'));
+    expect(() => completion({ prompt: Array.from({ length: 129 }, () => 'x') })).toThrow(refusal('prompt', 'invalid_value'));
+  });
+});
+
+describe('messages', () => {
+  test('hold text or text parts, and a developer speaks as the system', () => {
+    const messages = [
+      { role: 'developer', content: 'be brief' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+      },
+      { role: 'assistant', content: 'c', refusal: null, annotations: [], tool_calls: [] },
+    ];
+    expect(parseChat({ messages }).messages).toEqual([
+      { role: 'system', content: 'be brief' },
+      { role: 'user', content: 'a\nb' },
+      { role: 'assistant', content: 'c' },
+    ]);
+  });
+
+  test.each<readonly [string, unknown, string, string]>([
+    ['none', [], 'messages', 'invalid_value'],
+    ['too many', Array.from({ length: 2049 }, () => ({ role: 'user', content: 'x' })), 'messages', 'invalid_value'],
+    ['a role that tools need', [{ role: 'tool', content: 'x' }], 'messages[0].role', 'invalid_value'],
+    ['no role', [{ content: 'x' }], 'messages[0].role', 'missing_parameter'],
+    ['no content', [{ role: 'user' }], 'messages[0].content', 'missing_parameter'],
+    ['an image', [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }], 'messages[0].content', 'invalid_value'],
+    ['a name', [{ role: 'user', content: 'x', name: 'bob' }], 'messages[0].name', 'unsupported_parameter'],
+    ['an unknown field', [{ role: 'user', content: 'x', foo: 1 }], 'messages[0].foo', 'unknown_parameter'],
+  ])('may not be %s', (_, messages, param, code) => {
+    expect(() => parseChat({ messages })).toThrow(refusal(param, code));
+  });
+});
+
+describe('the length of a chat answer', () => {
+  test('goes by either of two names', () => {
+    expect(chat({ max_tokens: 5 }).params.maxTokens).toBe(5);
+    expect(chat({ max_completion_tokens: 6 }).params.maxTokens).toBe(6);
+    expect(chat({ max_completion_tokens: 6, max_tokens: 6 }).params.maxTokens).toBe(6);
+  });
+
+  test('may not have two values', () => {
+    expect(() => chat({ max_completion_tokens: 6, max_tokens: 5 })).toThrow(refusal('max_tokens', 'invalid_value'));
+  });
+});
