@@ -121,7 +121,10 @@ export class GraphBuilder {
     });
   }
 
-  #constant(key: string, fields: { dataType: TensorProto_DataType; dims: bigint[]; int64Data?: bigint[]; floatData?: number[] }): Value {
+  #constant(
+    key: string,
+    fields: { dataType: TensorProto_DataType; dims: bigint[]; int64Data?: bigint[]; floatData?: number[] },
+  ): Value {
     const known = this.#constants.get(key);
     if (known !== undefined) return known;
     const name = `constant.${this.#constants.size}`;
@@ -188,10 +191,16 @@ export interface NodeOptions {
 }
 
 function attribute(name: string, value: Attribute): AttributeProto {
-  if (typeof value === 'number') return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.FLOAT, f: value });
-  if (typeof value === 'bigint') return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.INT, i: value });
+  if (typeof value === 'number')
+    return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.FLOAT, f: value });
+  if (typeof value === 'bigint')
+    return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.INT, i: value });
   if (typeof value === 'string') {
-    return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.STRING, s: new TextEncoder().encode(value) });
+    return create(AttributeProtoSchema, {
+      name,
+      type: AttributeProto_AttributeType.STRING,
+      s: new TextEncoder().encode(value),
+    });
   }
   return create(AttributeProtoSchema, { name, type: AttributeProto_AttributeType.INTS, ints: [...value] });
 }

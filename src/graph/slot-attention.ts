@@ -19,6 +19,8 @@ export interface SlotInputs {
   readonly lastPosition: Value;
   /** Scalar of i32: cached positions after the run. */
   readonly total: Value;
+  /** [1, 1, slotRows, total]; only where a layer needs it. */
+  readonly windowBias: Value | null;
 }
 
 /** Names of a layer's cache tensors in a slot; [1, kvHeads, capacity, headDim] each, updated in place. */
@@ -31,11 +33,14 @@ export function cacheNames(layer: number, slot: number) {
   };
 }
 
-export function declareSlot(graph: GraphBuilder, index: number): SlotInputs {
+export function declareSlot(graph: GraphBuilder, index: number, withWindowBias = false): SlotInputs {
   return {
     index,
     lastPosition: graph.input(`slot.${index}.last_position`, 'i32', [1]),
     total: graph.input(`slot.${index}.total`, 'i32', []),
+    windowBias: withWindowBias
+      ? graph.input(windowBiasName(index), 'f32', [1, 1, `slot_rows.${index}`, `total.${index}`])
+      : null,
   };
 }
 
@@ -52,6 +57,30 @@ export interface SlotAttentionSpec extends AttentionShape {
   readonly causal: boolean;
   /** Positions that a row may look back, itself included; null: all. */
   readonly window: number | null;
+}
+
+/** Whether a layer needs {@link windowBias}: the attention node has a window of its own only where it is causal. */
+export function needsWindowBias(spec: Pick<SlotAttentionSpec, 'causal' | 'window'>): boolean {
+  return !spec.causal && spec.window !== null;
+}
+
+/** Name of the input [1, 1, slotRows, total] that {@link windowBias} fills. */
+export function windowBiasName(slot: number): string {
+  return `slot.${slot}.window_bias`;
+}
+
+/**
+ * What is added to the scores of a slot whose rows see `window` positions on either side: 0 inside, -Infinity outside.
+ * @param rows of the run; they have the last positions of `total`
+ * @param bias [rows, total], overwritten
+ */
+export function windowBias(rows: number, total: number, window: number, bias: Float32Array): void {
+  for (let row = 0; row < rows; row++) {
+    const position = total - rows + row;
+    for (let key = 0; key < total; key++) {
+      bias[row * total + key] = Math.abs(position - key) < window ? 0 : Number.NEGATIVE_INFINITY;
+    }
+  }
 }
 
 /**
@@ -84,6 +113,7 @@ export function slotAttention(
       slot.total,
       spec.rotary.cos,
       spec.rotary.sin,
+      ...(needsWindowBias(spec) ? ['', slot.windowBias as Value] : []),
     ],
     [output, names.presentKey, names.presentValue],
     {
@@ -95,7 +125,7 @@ export function slotAttention(
         rotary_interleaved: 0n,
         scale: 1 / Math.sqrt(spec.headDim),
         ...(spec.causal ? {} : { causal: 0n }),
-        ...(spec.window === null ? {} : { local_window_size: BigInt(spec.window) }),
+        ...(spec.causal && spec.window !== null ? { local_window_size: BigInt(spec.window) } : {}),
       },
     },
   );

@@ -41,11 +41,17 @@ export function ropeFromConfig(config: RopeConfig, headDim: number, where: strin
   const scaling = config.rope_parameters ?? config.rope_scaling ?? {};
   const theta = scaling.rope_theta ?? config.rope_theta;
   if (theta === undefined || theta === null) {
-    throw new AppError('invalid_checkpoint', `${where} has no rope_theta (nor rope_parameters.rope_theta); add the value the model was trained with`);
+    throw new AppError(
+      'invalid_checkpoint',
+      `${where} has no rope_theta (nor rope_parameters.rope_theta); add the value the model was trained with`,
+    );
   }
   const partial = scaling.partial_rotary_factor ?? config.partial_rotary_factor ?? 1;
   if (partial !== 1) {
-    throw new AppError('invalid_checkpoint', `${where} rotates ${partial} of each head; only whole heads are supported for this model`);
+    throw new AppError(
+      'invalid_checkpoint',
+      `${where} rotates ${partial} of each head; only whole heads are supported for this model`,
+    );
   }
   return { theta, dims: headDim, scaling: scalingFromConfig(scaling, config.max_position_embeddings, where) };
 }
@@ -83,7 +89,10 @@ function scalingFromConfig(scaling: Scaling, maxPositions: number, where: string
       };
     }
     default:
-      throw new AppError('invalid_checkpoint', `${where} asks for rotary scaling of type ${type}; supported are default, linear, llama3 and yarn`);
+      throw new AppError(
+        'invalid_checkpoint',
+        `${where} asks for rotary scaling of type ${type}; supported are default, linear, llama3 and yarn`,
+      );
   }
 }
 

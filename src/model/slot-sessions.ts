@@ -28,6 +28,8 @@ export class SlotSessions implements AsyncDisposable {
   readonly #sizes: readonly number[];
   readonly #loading = new Map<number, Promise<SlotSession & { readonly session: Session }>>();
 
+  #disposed = false;
+
   constructor(options: SlotSessionsOptions) {
     this.#options = options;
     const sizes: number[] = [];
@@ -42,7 +44,10 @@ export class SlotSessions implements AsyncDisposable {
 
   /** Loads all sizes, one after the other. */
   async loadAll(): Promise<void> {
-    for (const size of this.#sizes) await this.#load(size);
+    for (const size of this.#sizes) {
+      if (this.#disposed) return;
+      await this.#load(size);
+    }
   }
 
   #load(slots: number): Promise<SlotSession & { readonly session: Session }> {
@@ -63,6 +68,7 @@ export class SlotSessions implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
     for (const result of await Promise.allSettled(this.#loading.values())) {
       if (result.status === 'rejected') continue;
       result.value.binding[Symbol.dispose]();

@@ -45,8 +45,9 @@ export function openRuntime(options: RuntimeOptions): OnnxRuntime {
   check(api, api.setGlobalIntraOpNumThreads(threading, options.threads), 'set the number of threads');
   check(api, api.setGlobalInterOpNumThreads(threading, 1), 'set the number of threads');
   check(api, api.setGlobalSpinControl(threading, 1), 'set the spinning of threads');
-  const WARNINGS_AND_WORSE = 3;
-  const environment = make(api, 'createEnvWithGlobalThreadPools', [WARNINGS_AND_WORSE, 'blockdraft', threading], 'start');
+  // Errors come back as exceptions; the library need not print them as well.
+  const FATAL_ONLY = 4;
+  const environment = make(api, 'createEnvWithGlobalThreadPools', [FATAL_ONLY, 'blockdraft', threading], 'start');
   api.releaseThreadingOptions(threading);
   opened = {
     api,

@@ -4,7 +4,12 @@ import { type DecoderSpec, EMBEDDING_WEIGHT, FINAL_NORM_WEIGHT, headWeight, laye
 
 /** Every tensor that the graph needs, under its name in the checkpoint. */
 export function planDecoderWeights(spec: DecoderSpec): PlannedWeight[] {
-  const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({ name, source: name, kind, shape });
+  const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({
+    name,
+    source: name,
+    kind,
+    shape,
+  });
   const { hidden, intermediate, headDim } = spec;
   const width = spec.heads * headDim;
   const kvWidth = spec.kvHeads * headDim;

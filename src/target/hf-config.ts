@@ -83,7 +83,10 @@ function toSpec(config: HfConfig, file: string): DecoderSpec {
   }
   const sliding = config.layer_types?.find((type) => type !== 'full_attention');
   if (config.use_sliding_window || sliding !== undefined) {
-    throw new AppError('invalid_checkpoint', `${file}: expected full attention in all layers, got ${sliding ?? 'use_sliding_window true'}`);
+    throw new AppError(
+      'invalid_checkpoint',
+      `${file}: expected full attention in all layers, got ${sliding ?? 'use_sliding_window true'}`,
+    );
   }
   const headDim = config.head_dim ?? config.hidden_size / config.num_attention_heads;
   return {

@@ -51,7 +51,10 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
   const { spec, eosTokenIds } = options.config;
   const maxContext = options.maxContext ?? spec.maxPositions;
   if (maxContext > spec.maxPositions) {
-    throw new AppError('invalid_config', `Expected a context of at most ${spec.maxPositions} positions, as the model was made for, got ${maxContext}`);
+    throw new AppError(
+      'invalid_config',
+      `Expected a context of at most ${spec.maxPositions} positions, as the model was made for, got ${maxContext}`,
+    );
   }
   const outOfRange = options.taps.find((tap) => !Number.isInteger(tap) || tap < 0 || tap >= spec.layers);
   if (outOfRange !== undefined) {

@@ -147,7 +147,12 @@ export class OnnxTarget implements Target {
 
   #bindInputs(session: SlotSession, layout: StepLayout, caches: readonly PooledCache[]): void {
     const { binding } = session;
-    const bind = <T extends ElementType>(name: string, type: T, shape: readonly number[], fill: (data: OwnedTensor<T>['data']) => void) => {
+    const bind = <T extends ElementType>(
+      name: string,
+      type: T,
+      shape: readonly number[],
+      fill: (data: OwnedTensor<T>['data']) => void,
+    ) => {
       const tensor = this.#tensors.shaped(name, type, shape);
       fill(tensor.data);
       binding.input(name, tensor);

@@ -63,4 +63,3 @@ export interface Target extends AsyncDisposable {
    */
   step(spans: readonly StepSpan[], signal?: AbortSignal): Promise<StepResult>;
 }
-

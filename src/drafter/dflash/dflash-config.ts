@@ -88,7 +88,9 @@ export function readDflashConfig(folder: string): DflashConfig {
 function toConfig(raw: RawConfig, file: string): DflashConfig {
   const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
   if (raw.speculators_model_type !== undefined) {
-    throw refuse(`this is a speculators checkpoint (${raw.speculators_model_type}), whose layer ids mean other layers; only z-lab's layout is supported`);
+    throw refuse(
+      `this is a speculators checkpoint (${raw.speculators_model_type}), whose layer ids mean other layers; only z-lab's layout is supported`,
+    );
   }
   if (!raw.architectures?.includes('DFlashDraftModel')) {
     throw refuse(`expected architectures ["DFlashDraftModel"], got ${JSON.stringify(raw.architectures ?? null)}`);
@@ -105,7 +107,9 @@ function toConfig(raw: RawConfig, file: string): DflashConfig {
   }
   const outside = taps.find((tap) => tap < 0 || tap >= raw.num_target_layers);
   if (outside !== undefined) {
-    throw refuse(`expected target_layer_ids of 0 to ${raw.num_target_layers - 1} (num_target_layers ${raw.num_target_layers}), got ${outside}`);
+    throw refuse(
+      `expected target_layer_ids of 0 to ${raw.num_target_layers - 1} (num_target_layers ${raw.num_target_layers}), got ${outside}`,
+    );
   }
   if (taps.includes(raw.num_target_layers - 1)) {
     throw refuse(
@@ -138,11 +142,17 @@ function toConfig(raw: RawConfig, file: string): DflashConfig {
 type PlacedKey = 'block_size' | 'mask_token_id' | 'target_layer_ids';
 
 /** Older checkpoints have these keys at the top level, newer ones in `dflash_config`; a guess would make a bad drafter silently. */
-function eitherPlace<K extends PlacedKey>(raw: RawConfig, key: K, refuse: (message: string) => AppError): NonNullable<RawConfig[K]> {
+function eitherPlace<K extends PlacedKey>(
+  raw: RawConfig,
+  key: K,
+  refuse: (message: string) => AppError,
+): NonNullable<RawConfig[K]> {
   const inner = raw.dflash_config?.[key];
   const outer = raw[key];
   if (inner !== undefined && outer !== undefined && JSON.stringify(inner) !== JSON.stringify(outer)) {
-    throw refuse(`${key} is ${JSON.stringify(inner)} in dflash_config and ${JSON.stringify(outer)} at the top level; keep the one it was trained with`);
+    throw refuse(
+      `${key} is ${JSON.stringify(inner)} in dflash_config and ${JSON.stringify(outer)} at the top level; keep the one it was trained with`,
+    );
   }
   const value = inner ?? outer;
   if (value === undefined) throw refuse(`expected ${key} in dflash_config or at the top level, found neither`);

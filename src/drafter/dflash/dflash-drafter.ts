@@ -1,7 +1,7 @@
 /** A DFlash drafter: one forward proposes a whole block, from the target's own activations. */
 import { AppError } from '../../core/app-error.ts';
 import type { TokenId } from '../../core/token.ts';
-import { cacheNames } from '../../graph/slot-attention.ts';
+import { cacheNames, needsWindowBias, windowBias, windowBiasName } from '../../graph/slot-attention.ts';
 import { CachePool, type CacheTensors, type PooledCache } from '../../model/kv-cache.ts';
 import { type SlotSession, SlotSessions } from '../../model/slot-sessions.ts';
 import { StepTensors } from '../../model/step-tensors.ts';
@@ -10,9 +10,16 @@ import type { OnnxRuntime } from '../../onnx/runtime.ts';
 import type { OwnedTensor } from '../../onnx/tensor.ts';
 import type { WeightTensors } from '../../onnx/weight-tensors.ts';
 import type { BorrowedTarget } from '../borrowed-target.ts';
-import { type CommittedRows, type Drafter, type DraftRequest, type DraftState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
+import {
+  type CommittedRows,
+  type Drafter,
+  type DraftRequest,
+  type DraftState,
+  NO_PROPOSAL,
+  type Proposal,
+} from '../drafter.ts';
 import type { DflashConfig } from './dflash-config.ts';
-import { buildDflashGraph, DRAFT_IO, type DflashGraphOptions } from './dflash-graph.ts';
+import { buildDflashGraph, type DflashGraphOptions, DRAFT_IO } from './dflash-graph.ts';
 import { DraftLayout } from './draft-layout.ts';
 
 export interface DflashParts {
@@ -38,12 +45,15 @@ export class DflashDrafter implements Drafter {
   readonly #pool: CachePool;
   readonly #idle: CacheTensors;
   readonly #tensors: StepTensors;
+  /** Window of the layers that need a bias; a config has one window for all its sliding layers. */
+  readonly #biasWindow: number | null;
 
   private constructor(parts: DflashParts) {
     const { runtime, config, target, weights } = parts;
     this.#parts = parts;
     this.taps = config.taps;
     this.maxDraftTokens = config.blockSize - 1;
+    this.#biasWindow = config.attention.find(needsWindowBias)?.window ?? null;
     const shape = { layers: config.layers, kvHeads: config.kvHeads, headDim: config.headDim };
     this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, target.maxSequences);
     this.#idle = new CachePool(runtime, shape, 2, 1).open().tensors;
@@ -141,6 +151,11 @@ export class DflashDrafter implements Drafter {
       const total = (cache?.length ?? 0) + keys.length;
       int32(`slot.${slot}.last_position`, [1], total - 1);
       int32(`slot.${slot}.total`, [], total);
+      if (this.#biasWindow !== null) {
+        const bias = this.#tensors.shaped(windowBiasName(slot), 'f32', [1, 1, keys.length, total]);
+        windowBias(keys.length, total, this.#biasWindow, bias.data);
+        binding.input(windowBiasName(slot), bias);
+      }
       const tensors = cache?.tensors ?? this.#idle;
       for (let layer = 0; layer < this.#parts.config.layers; layer++) {
         const names = cacheNames(layer, slot);
@@ -204,7 +219,10 @@ class DflashState implements DraftState {
       throw new AppError('internal', `Expected rows from position ${known}, as many as are known, got ${rows.position}`);
     }
     if (this.#pendingTaps !== null && this.#pendingTaps !== rows.taps) {
-      throw new AppError('internal', 'Rows of an earlier step are still pending, and their taps are gone; propose after each step');
+      throw new AppError(
+        'internal',
+        'Rows of an earlier step are still pending, and their taps are gone; propose after each step',
+      );
     }
     this.#pendingTaps = rows.taps;
     for (let i = 0; i < rows.tokens.length; i++) this.#pendingRows.push(rows.firstRow + i);

@@ -12,7 +12,7 @@ import { type EmbeddingSpec, embedding } from '../../graph/embedding.ts';
 import { type BuiltGraph, GraphBuilder, type Value } from '../../graph/graph-builder.ts';
 import { type LinearFormat, type LinearSpec, linear } from '../../graph/linear.ts';
 import { addAndNorm, headNorm, rmsNorm } from '../../graph/norm.ts';
-import { declareSlot, slotAttention } from '../../graph/slot-attention.ts';
+import { declareSlot, needsWindowBias, slotAttention } from '../../graph/slot-attention.ts';
 import { swiglu } from '../../graph/swiglu.ts';
 import type { DflashConfig } from './dflash-config.ts';
 
@@ -65,7 +65,7 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
   const attended = graph.input(DRAFT_IO.attended, 'i64', ['block']);
   const draftRows = graph.input(DRAFT_IO.draftRows, 'i64', ['drafts']);
   const slots = Array.from({ length: options.slots }, (_, index) => ({
-    ...declareSlot(graph, index),
+    ...declareSlot(graph, index, config.attention.some(needsWindowBias)),
     queryRows: graph.input(DRAFT_IO.queryRows(index), 'i64', [1, `slot_rows.${index}`]),
     keyRows: graph.input(DRAFT_IO.keyRows(index), 'i64', [1, `slot_rows.${index}`]),
   }));
@@ -87,7 +87,8 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
   const context = rmsNorm(graph, fused, norm('hidden_norm.weight'));
 
   let residual = embedding(graph, blockIds, options.embedding);
-  if (config.inputEmbeddingScale !== 1) residual = graph.node('Mul', [residual, graph.floats([config.inputEmbeddingScale], [])]);
+  if (config.inputEmbeddingScale !== 1)
+    residual = graph.node('Mul', [residual, graph.floats([config.inputEmbeddingScale], [])]);
   let normalised = rmsNorm(graph, residual, norm('layers.0.input_layernorm.weight'));
   for (let layer = 0; layer < config.layers; layer++) {
     const prefix = `layers.${layer}`;

@@ -5,7 +5,12 @@ import { AppError } from '../../core/app-error.ts';
 import type { DflashConfig } from './dflash-config.ts';
 
 export function planDflashWeights(config: DflashConfig): PlannedWeight[] {
-  const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({ name, source: name, kind, shape });
+  const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({
+    name,
+    source: name,
+    kind,
+    shape,
+  });
   const { hidden, intermediate, headDim } = config;
   const width = config.heads * headDim;
   const kvWidth = config.kvHeads * headDim;
@@ -52,11 +57,15 @@ export function refuseUnclaimed(checkpoint: Checkpoint, plan: readonly PlannedWe
   const claimed = new Set(plan.flatMap((weight) => weight.source));
   const unclaimed = checkpoint.names.filter((name) => !claimed.has(name));
   const missing = [...claimed].filter((name) => !checkpoint.has(name));
-  const list = (names: readonly string[]) => `${names.slice(0, 4).join(', ')}${names.length > 4 ? ` and ${names.length - 4} more` : ''}`;
+  const list = (names: readonly string[]) =>
+    `${names.slice(0, 4).join(', ')}${names.length > 4 ? ` and ${names.length - 4} more` : ''}`;
   if (missing.length > 0) {
     throw new AppError('incompatible_drafter', `${folder} lacks ${list(missing)}, which a DFlash drafter of this config has`);
   }
   if (unclaimed.length > 0) {
-    throw new AppError('incompatible_drafter', `${folder} has tensors that a DFlash drafter of this config does not: ${list(unclaimed)}`);
+    throw new AppError(
+      'incompatible_drafter',
+      `${folder} has tensors that a DFlash drafter of this config does not: ${list(unclaimed)}`,
+    );
   }
 }

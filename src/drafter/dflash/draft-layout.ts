@@ -40,10 +40,7 @@ export class DraftLayout {
       const firstBlockRow = blockIds.length;
       firstDraft.push(draftRows.length);
       queryRows.push([...contextRows.map(() => 0), ...range(firstBlockRow, blockSize)]);
-      keyRows.push([
-        ...range(contextSeen, contextRows.length),
-        ...range(this.contextRows.length + firstBlockRow, blockSize),
-      ]);
+      keyRows.push([...range(contextSeen, contextRows.length), ...range(this.contextRows.length + firstBlockRow, blockSize)]);
       for (let slot = 0; slot < blockSize; slot++) {
         blockIds.push(slot === 0 ? anchor : maskTokenId);
         attended.push(slotRowsSeen + contextRows.length + slot);

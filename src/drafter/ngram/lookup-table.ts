@@ -83,7 +83,8 @@ export class LookupTable {
   /** Tokens that agree when counting backwards from both ends. */
   #matchLength(end: number, other: number): number {
     let match = 0;
-    while (match < this.#options.maxMatch && match < end && this.#tokens[end - 1 - match] === this.#tokens[other - 1 - match]) match++;
+    while (match < this.#options.maxMatch && match < end && this.#tokens[end - 1 - match] === this.#tokens[other - 1 - match])
+      match++;
     return match;
   }
 

@@ -1,6 +1,13 @@
-import type { TokenId } from '../../core/token.ts';
 import { AppError } from '../../core/app-error.ts';
-import { type CommittedRows, type Drafter, type DraftRequest, type DraftState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
+import type { TokenId } from '../../core/token.ts';
+import {
+  type CommittedRows,
+  type Drafter,
+  type DraftRequest,
+  type DraftState,
+  NO_PROPOSAL,
+  type Proposal,
+} from '../drafter.ts';
 import { type LookupOptions, LookupTable } from './lookup-table.ts';
 
 export interface NgramOptions extends LookupOptions {

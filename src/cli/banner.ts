@@ -1,0 +1,33 @@
+import type { EngineSummary } from '../engine/open-engine.ts';
+import { formatBytes } from './format.ts';
+
+/** What is served, and how to try it. */
+export function banner(summary: EngineSummary, url: string, model: string, apiKeyNeeded: boolean): string {
+  const draft =
+    summary.drafterKind === 'none'
+      ? 'none (plain decoding)'
+      : [
+          summary.drafter,
+          ...(summary.taps.length > 0 ? [`block ${summary.blockSize}`, `taps ${summary.taps.join(' ')}`] : []),
+          `drafts of up to ${summary.draftTokens}`,
+        ].join(' · ');
+  const lines: readonly (readonly [string, string])[] = [
+    ['target', `${summary.target} · ${summary.family} · ${summary.weights}`],
+    ['drafter', draft],
+    ['device', `${summary.device} · ${summary.threads} threads · ONNX Runtime ${summary.runtimeVersion}`],
+    [
+      'context',
+      `${summary.maxContext} positions · ${summary.maxSequences} sequences · caches up to ${formatBytes(summary.cacheBytes)}`,
+    ],
+    ['listening', url],
+  ];
+  const key = apiKeyNeeded ? ` -H 'authorization: Bearer <key>'` : '';
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'What is gravity?' }], max_tokens: 64 });
+  return [
+    'blockdraft',
+    ...lines.map(([name, value]) => `  ${name.padEnd(10)} ${value}`),
+    '',
+    `  curl ${url}/v1/chat/completions -H 'content-type: application/json'${key} -d '${body}'`,
+    '',
+  ].join('\n');
+}

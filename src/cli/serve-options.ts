@@ -1,0 +1,142 @@
+/** The options of `serve`, from the command line and the environment. */
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+
+const MODELS = resolve(import.meta.dirname, '../../models');
+export const DEFAULT_TARGET = resolve(MODELS, 'smollm2-135m-instruct');
+
+export function integer(least: number, most = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`Expected an integer ${range}.`);
+  };
+}
+
+function collect(value: string, previous: readonly string[]): readonly string[] {
+  return [...previous, ...value.split(',').map((key) => key.trim())].filter((key) => key !== '');
+}
+
+/** Every option can be given by the environment too; the command line wins. */
+export function serveCommand() {
+  return new Command('serve')
+    .description('Serve a target model with a drafter over an OpenAI-compatible API (the default command)')
+    .addOption(
+      new Option('--target <folder>', 'Hugging Face folder of the target')
+        .env('BLOCKDRAFT_TARGET')
+        .default(DEFAULT_TARGET, 'the embedded SmolLM2-135M-Instruct'),
+    )
+    .addOption(
+      new Option('--drafter <name>', 'none, ngram, dflash (the folder <target>-dflash), or a drafter folder')
+        .env('BLOCKDRAFT_DRAFTER')
+        .default('dflash'),
+    )
+    .addOption(
+      new Option('--drafter-module <file>', 'your own drafter: a module that exports createDrafter; its code is run').env(
+        'BLOCKDRAFT_DRAFTER_MODULE',
+      ),
+    )
+    .addOption(
+      new Option('--draft-tokens <n>', 'length of each draft (default: as long as the drafter can)')
+        .env('BLOCKDRAFT_DRAFT_TOKENS')
+        .argParser(integer(1)),
+    )
+    .addOption(
+      new Option('--weights <format>', 'how matrices are stored')
+        .env('BLOCKDRAFT_WEIGHTS')
+        .choices(['int8', 'int4', 'f32'] as const)
+        .default('int8' as const),
+    )
+    .addOption(
+      new Option('--served-model-name <name>', 'name in the API (default: the folder name)').env(
+        'BLOCKDRAFT_SERVED_MODEL_NAME',
+      ),
+    )
+    .addOption(
+      new Option('--cache-dir <folder>', 'where converted weights are kept (default: ~/.cache/blockdraft)').env(
+        'BLOCKDRAFT_CACHE_DIR',
+      ),
+    )
+    .addOption(
+      new Option('--device <device>', 'where to compute')
+        .env('BLOCKDRAFT_DEVICE')
+        .choices(['cpu', 'cuda'] as const)
+        .default('cpu' as const),
+    )
+    .addOption(new Option('--device-id <n>', 'which CUDA device').env('BLOCKDRAFT_DEVICE_ID').argParser(integer(0)).default(0))
+    .addOption(
+      new Option('--threads <n>', 'threads of one run')
+        .env('BLOCKDRAFT_THREADS')
+        .argParser(integer(1, 1024))
+        .default(availableParallelism(), 'all cores'),
+    )
+    .addOption(
+      new Option('--max-context <n>', "positions per sequence, prompt and answer (default: the model's)")
+        .env('BLOCKDRAFT_MAX_CONTEXT')
+        .argParser(integer(2)),
+    )
+    .addOption(
+      new Option('--max-num-seqs <n>', 'sequences decoded together')
+        .env('BLOCKDRAFT_MAX_NUM_SEQS')
+        .argParser(integer(1, 64))
+        .default(8),
+    )
+    .addOption(
+      new Option('--max-num-batched-tokens <n>', 'rows of one step, prompts included')
+        .env('BLOCKDRAFT_MAX_NUM_BATCHED_TOKENS')
+        .argParser(integer(32))
+        .default(256),
+    )
+    .addOption(
+      new Option('--max-num-queued-reqs <n>', 'requests that may wait; more are refused with 503')
+        .env('BLOCKDRAFT_MAX_NUM_QUEUED_REQS')
+        .argParser(integer(0))
+        .default(256),
+    )
+    .addOption(new Option('--host <address>', 'address to listen on').env('BLOCKDRAFT_HOST').default('127.0.0.1'))
+    .addOption(
+      new Option('--port <n>', 'port to listen on; 0 takes a free one')
+        .env('BLOCKDRAFT_PORT')
+        .argParser(integer(0, 65535))
+        .default(8000),
+    )
+    .addOption(
+      new Option('--api-key <key>', 'accept only requests with this key; may be repeated')
+        .env('BLOCKDRAFT_API_KEY')
+        .argParser(collect)
+        .default([] as readonly string[], 'none'),
+    )
+    .addOption(
+      new Option('--allowed-origin <origin>', 'browser origin that may open a WebSocket; may be repeated')
+        .env('BLOCKDRAFT_ALLOWED_ORIGIN')
+        .argParser(collect)
+        .default([] as readonly string[], 'none'),
+    )
+    .addOption(
+      new Option('--per-request-spec-decode-metrics <level>', 'acceptance statistics in each answer')
+        .env('BLOCKDRAFT_PER_REQUEST_SPEC_DECODE_METRICS')
+        .choices(['none', 'summary', 'detailed'] as const)
+        .default('summary' as const),
+    )
+    .addOption(
+      new Option('--vllm-metric-aliases', "repeat metrics under vLLM's own names")
+        .env('BLOCKDRAFT_VLLM_METRIC_ALIASES')
+        .default(false),
+    )
+    .addOption(
+      new Option('--shutdown-timeout <seconds>', 'time for running answers after SIGTERM')
+        .env('BLOCKDRAFT_SHUTDOWN_TIMEOUT')
+        .argParser(integer(0))
+        .default(30),
+    )
+    .addOption(
+      new Option('--log-format <format>', 'log lines on standard error')
+        .env('BLOCKDRAFT_LOG_FORMAT')
+        .choices(['plain', 'json'] as const)
+        .default('plain' as const),
+    );
+}
+
+export type ServeOptions = ReturnType<ReturnType<typeof serveCommand>['opts']>;

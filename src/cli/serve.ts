@@ -1,0 +1,101 @@
+/** `blockdraft serve`: the composition of engine and server, and their life. */
+import { basename, resolve } from 'node:path';
+import type { EngineStatus } from '../engine/engine.ts';
+import { openEngine } from '../engine/open-engine.ts';
+import { createStreamLogger } from '../server/logger.ts';
+import { createServerMetrics } from '../server/metrics.ts';
+import { DEFAULT_SERVER_CONFIG } from '../server/server-config.ts';
+import { startServer } from '../server/start-server.ts';
+import { banner } from './banner.ts';
+import { formatBytes } from './format.ts';
+import { createProgressBar, type ProgressBar } from './progress-bar.ts';
+import type { ServeOptions } from './serve-options.ts';
+
+/** Runs until a signal ends it. */
+export async function serve(options: ServeOptions, version: string): Promise<void> {
+  let status: EngineStatus = { state: 'loading' };
+  const logger = createStreamLogger({ format: options.logFormat });
+  const model = options.servedModelName ?? basename(resolve(options.target));
+  const metrics = createServerMetrics({
+    modelName: model,
+    version,
+    load: () => (status.state === 'ready' || status.state === 'draining' ? status.engine.load() : null),
+    vllmAliases: options.vllmMetricAliases,
+  });
+  const server = await startServer({
+    host: options.host,
+    port: options.port,
+    status: () => status,
+    metrics,
+    logger,
+    version,
+    config: {
+      ...DEFAULT_SERVER_CONFIG,
+      apiKeys: options.apiKey,
+      allowedOrigins: options.allowedOrigin,
+      perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
+      closeGraceMs: options.shutdownTimeout * 1000,
+    },
+  });
+
+  const loading = new AbortController();
+  const stopped = stopOnSignal(logger, () => loading.abort());
+  const bars = new Map<string, ProgressBar>();
+  try {
+    const opened = await openEngine({
+      target: options.target,
+      drafter: options.drafter,
+      drafterModule: options.drafterModule ?? null,
+      draftTokens: options.draftTokens ?? null,
+      weights: options.weights,
+      device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
+      threads: options.threads,
+      maxContext: options.maxContext ?? null,
+      maxSequences: options.maxNumSeqs,
+      maxRows: options.maxNumBatchedTokens,
+      maxWaiting: options.maxNumQueuedReqs,
+      servedModelName: model,
+      cacheDir: options.cacheDir ?? null,
+      observers: [metrics],
+      signal: loading.signal,
+      onProgress(what, done, total) {
+        const bar = bars.get(what) ?? createProgressBar(`Preparing the ${what}`, formatBytes);
+        bars.set(what, bar);
+        bar.update(done, total);
+        if (done >= total) bar.end();
+      },
+    });
+    const { engine } = opened;
+    try {
+      status = { state: 'ready', engine };
+      process.stdout.write(`${banner(opened.summary, server.url, model, options.apiKey.length > 0)}\n`);
+      opened.warmUp().catch((error: unknown) => logger.error('preparing for several sequences failed', { error }));
+      await stopped;
+      status = { state: 'draining', engine };
+      await Promise.all([engine.drain(AbortSignal.timeout(options.shutdownTimeout * 1000)), server.close()]);
+    } finally {
+      await engine[Symbol.asyncDispose]();
+    }
+  } catch (error) {
+    for (const bar of bars.values()) bar.end();
+    status = { state: 'failed', message: error instanceof Error ? error.message : String(error) };
+    await server.close();
+    if (!loading.signal.aborted) throw error;
+  }
+}
+
+/** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
+function stopOnSignal(logger: ReturnType<typeof createStreamLogger>, onStop: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    let stopping = false;
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, () => {
+        if (stopping) process.exit(1);
+        stopping = true;
+        logger.info('stopping', { signal });
+        onStop();
+        resolve();
+      });
+    }
+  });
+}

@@ -1,0 +1,133 @@
+/** One sequence being decoded: what is known of it, and what of that the target and the drafter have seen. */
+import type { SamplingParams } from '../core/sampling-params.ts';
+import type { NoDraftReason, RoundRecord } from '../core/speculation-record.ts';
+import type { TokenId } from '../core/token.ts';
+import type { Drafter, DraftState } from '../drafter/drafter.ts';
+import type { SequenceCache } from '../target/target.ts';
+import type { Ending, StopRule } from './stop-rule.ts';
+
+/** A drafter's part in a sequence. */
+export interface Drafting {
+  readonly drafter: Drafter;
+  readonly state: DraftState;
+  /** The longest draft wanted. */
+  readonly limit: number;
+}
+
+export interface SequenceOptions {
+  readonly promptTokens: readonly TokenId[];
+  readonly sampling: SamplingParams;
+  readonly stopRule: StopRule;
+  /** Tokens that may be emitted. */
+  readonly maxTokens: number;
+  /** Why no more may be: the request's limit or the context. */
+  readonly limitedBy: 'max-tokens' | 'context';
+  /** Empty, and taken over. */
+  readonly cache: SequenceCache;
+  /** Taken over. Or the reason why there is none. */
+  readonly drafting: Drafting | Extract<NoDraftReason, 'no-drafter' | 'disabled-by-request'>;
+}
+
+/**
+ * Invariants between rounds: the cache holds the first `cache.length` of `tokens`, all of them but the last once the
+ * prompt is through; a drafter has observed exactly the cached ones.
+ */
+export class Sequence implements Disposable {
+  readonly sampling: SamplingParams;
+  readonly cache: SequenceCache;
+  readonly promptLength: number;
+  readonly #tokens: TokenId[];
+  readonly #stopRule: StopRule;
+  readonly #maxTokens: number;
+  readonly #limitedBy: SequenceOptions['limitedBy'];
+  readonly #rounds: RoundRecord[] = [];
+  readonly #noDraft = new Map<NoDraftReason, number>();
+  #drafting: Drafting | null;
+  #whyNotDrafting: NoDraftReason;
+  #drafterError: string | null = null;
+  #ending: Ending | null = null;
+
+  constructor(options: SequenceOptions) {
+    this.sampling = options.sampling;
+    this.cache = options.cache;
+    this.promptLength = options.promptTokens.length;
+    this.#tokens = [...options.promptTokens];
+    this.#stopRule = options.stopRule;
+    this.#maxTokens = options.maxTokens;
+    this.#limitedBy = options.limitedBy;
+    const { drafting } = options;
+    this.#drafting = typeof drafting === 'string' ? null : drafting;
+    this.#whyNotDrafting = typeof drafting === 'string' ? drafting : 'no-proposal';
+  }
+
+  /** Prompt and emitted tokens. */
+  get tokens(): readonly TokenId[] {
+    return this.#tokens;
+  }
+
+  get emitted(): number {
+    return this.#tokens.length - this.promptLength;
+  }
+
+  get drafting(): Drafting | null {
+    return this.#drafting;
+  }
+
+  /** Set once the answer has ended. */
+  get ending(): Ending | null {
+    return this.#ending;
+  }
+
+  get rounds(): readonly RoundRecord[] {
+    return this.#rounds;
+  }
+
+  get noDraft(): ReadonlyMap<NoDraftReason, number> {
+    return this.#noDraft;
+  }
+
+  get drafterError(): string | null {
+    return this.#drafterError;
+  }
+
+  /** Tokens known but not yet cached; at least one until the answer has ended. */
+  get uncached(): number {
+    return this.#tokens.length - this.cache.length;
+  }
+
+  /** The longest draft of use in the next round, and why when that is none. */
+  draftBudget(): { readonly budget: number; readonly reason: NoDraftReason } {
+    if (this.#drafting === null) return { budget: 0, reason: this.#whyNotDrafting };
+    // The target's own choice always follows the draft, and must be allowed too.
+    const room = this.#maxTokens - this.emitted - 1;
+    if (room <= 0) return { budget: 0, reason: this.#limitedBy === 'context' ? 'context-limit' : 'near-max-tokens' };
+    return { budget: Math.min(this.#drafting.limit, room), reason: 'no-proposal' };
+  }
+
+  /** Takes the target's next choice; true when the answer ends with it. */
+  emit(token: TokenId): boolean {
+    this.#tokens.push(token);
+    this.#ending = this.#stopRule.push(token);
+    if (this.#ending === null && this.emitted === this.#maxTokens) this.#ending = { reason: 'length', stopReason: null };
+    return this.#ending !== null;
+  }
+
+  record(round: RoundRecord, noDraft: NoDraftReason | null): void {
+    this.#rounds.push(round);
+    if (noDraft !== null) this.#noDraft.set(noDraft, (this.#noDraft.get(noDraft) ?? 0) + 1);
+  }
+
+  /** Goes on without the drafter, which has failed: what it has seen of the sequence is no longer certain. */
+  dropDrafter(error: unknown): void {
+    this.#drafting?.state[Symbol.dispose]();
+    this.#drafting = null;
+    this.#whyNotDrafting = 'drafter-failed';
+    this.#drafterError = error instanceof Error ? error.message : String(error);
+  }
+
+  [Symbol.dispose](): void {
+    this.#drafting?.state[Symbol.dispose]();
+    this.#drafting = null;
+    this.cache[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,79 @@
+/** From the words of a user to a drafter. To add a built-in one, add its line to `BUILT_IN`. */
+import { existsSync, statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { AppError } from '../core/app-error.ts';
+import { readDflashConfig } from './dflash/dflash-config.ts';
+import { loadDflash } from './dflash/load-dflash.ts';
+import type { DrafterModule, DrafterSource } from './drafter-context.ts';
+import { NgramDrafter } from './ngram/ngram-drafter.ts';
+
+/** What may stand for a drafter: the name of a kind, or a folder. */
+type SourceOf = (targetFolder: string) => DrafterSource | null;
+
+const BUILT_IN: Readonly<Record<string, SourceOf>> = {
+  none: () => null,
+  ngram: () => ({ name: 'ngram', taps: [], load: async () => new NgramDrafter() }),
+  /** The drafter that lies beside its target. */
+  dflash: (targetFolder) => dflashFolder(`${resolve(targetFolder)}-dflash`),
+};
+
+/**
+ * @param chosen a built-in name, or the folder of a DFlash drafter
+ * @returns null for plain decoding
+ * @throws AppError `invalid_config` when it is neither, `invalid_checkpoint` when the folder's config cannot be used
+ */
+export function drafterFromName(chosen: string, targetFolder: string): DrafterSource | null {
+  const builtIn = Object.hasOwn(BUILT_IN, chosen) ? BUILT_IN[chosen] : undefined;
+  if (builtIn !== undefined) return builtIn(targetFolder);
+  if (!existsSync(chosen)) {
+    throw new AppError(
+      'invalid_config',
+      `Expected a drafter of ${Object.keys(BUILT_IN).join(', ')} or the folder of a DFlash drafter, got ${chosen}, which does not exist`,
+    );
+  }
+  return dflashFolder(resolve(chosen));
+}
+
+function dflashFolder(folder: string): DrafterSource {
+  if (!existsSync(folder) || !statSync(folder).isDirectory()) {
+    throw new AppError(
+      'invalid_config',
+      `Expected the folder of a DFlash drafter, got ${folder}, which is none; name it with --drafter`,
+    );
+  }
+  const config = readDflashConfig(folder);
+  return {
+    name: basename(folder),
+    taps: config.taps,
+    load: (context) => loadDflash({ ...context, folder, config }),
+  };
+}
+
+/**
+ * Runs the user's code: only ever for a path that the user has named for this purpose.
+ * @throws AppError `invalid_config` when the module cannot be loaded or does not export what it should
+ */
+export async function drafterFromModule(path: string): Promise<DrafterSource> {
+  const file = resolve(path);
+  let module: Partial<DrafterModule>;
+  try {
+    module = (await import(pathToFileURL(file).href)) as Partial<DrafterModule>;
+  } catch (cause) {
+    throw new AppError('invalid_config', `Cannot load the drafter module ${file}: ${(cause as Error).message}`, { cause });
+  }
+  const { createDrafter, taps = [] } = module;
+  if (typeof createDrafter !== 'function') {
+    throw new AppError(
+      'invalid_config',
+      `Expected ${file} to export a function createDrafter, got ${Object.keys(module).join(', ') || 'nothing'}`,
+    );
+  }
+  if (!Array.isArray(taps) || taps.some((tap) => !Number.isInteger(tap) || tap < 0)) {
+    throw new AppError(
+      'invalid_config',
+      `Expected ${file} to export taps as a list of layer indices, got ${JSON.stringify(taps)}`,
+    );
+  }
+  return { name: basename(file).replace(/\.[^.]+$/, ''), taps, load: async (context) => createDrafter(context) };
+}

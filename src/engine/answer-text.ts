@@ -1,0 +1,60 @@
+/** Turns emitted tokens into text, and sees where the answer ends. */
+import type { TokenId } from '../core/token.ts';
+import type { Ending, StopRule } from '../decode/stop-rule.ts';
+import { createDetokenizer, type IncrementalDetokenizer } from '../text/incremental-detokenizer.ts';
+import { StopStringMatcher } from '../text/stop-strings.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import type { GenerateRequest } from './engine.ts';
+
+/** The stop rule of one request. Text that could become part of a stop string is held back until that is decided. */
+export class AnswerText implements StopRule {
+  readonly #endTokens: ReadonlySet<TokenId>;
+  readonly #stopTokens: ReadonlySet<TokenId>;
+  readonly #includeStop: boolean;
+  readonly #detokenizer: IncrementalDetokenizer;
+  readonly #matcher: StopStringMatcher;
+  #text = '';
+
+  constructor(request: GenerateRequest, tokenizer: Tokenizer, endTokens: readonly TokenId[]) {
+    this.#endTokens = new Set(request.ignoreEos ? [] : endTokens);
+    this.#stopTokens = new Set(request.stopTokenIds);
+    this.#includeStop = request.includeStopString;
+    this.#detokenizer = createDetokenizer(tokenizer, {
+      skipSpecialTokens: request.skipSpecialTokens,
+      precedingTokens: request.promptTokens,
+    });
+    this.#matcher = new StopStringMatcher(request.stopStrings, { includeStopString: request.includeStopString });
+  }
+
+  push(token: TokenId): Ending | null {
+    const isEnd = this.#endTokens.has(token);
+    if (isEnd || this.#stopTokens.has(token)) {
+      if (this.#includeStop) this.#match(this.#detokenizer.push(token));
+      return { reason: 'stop', stopReason: isEnd ? null : token };
+    }
+    return this.#match(this.#detokenizer.push(token));
+  }
+
+  /** Text that became certain since the last call. */
+  take(): string {
+    const text = this.#text;
+    this.#text = '';
+    return text;
+  }
+
+  /** What was held back, once the answer has ended. */
+  finish(ending: Ending): string {
+    // Behind a stop string there is nothing: it was cut off, and so is what was held back.
+    if (typeof ending.stopReason === 'string') return this.take();
+    this.#match(this.#detokenizer.flush());
+    this.#text += this.#matcher.flush();
+    return this.take();
+  }
+
+  #match(piece: string): Ending | null {
+    if (piece === '') return null;
+    const { text, match } = this.#matcher.push(piece);
+    this.#text += text;
+    return match === null ? null : { reason: 'stop', stopReason: match.stopString };
+  }
+}

@@ -1,0 +1,274 @@
+/** Many requests on one target: requests join and leave between rounds, and share the rounds. */
+import { AbortedError } from '../core/aborted-error.ts';
+import { AppError } from '../core/app-error.ts';
+import type { DecodeEvent } from '../core/decode-event.ts';
+import { decodeRound, type RoundOutcome } from '../decode/round.ts';
+import { Sequence } from '../decode/sequence.ts';
+import type { Drafter } from '../drafter/drafter.ts';
+import type { Target } from '../target/target.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+import { AnswerText } from './answer-text.ts';
+import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
+import { RunningRequest } from './running-request.ts';
+
+export interface DecodeEngineParts {
+  /** Owned by the engine from here on, as is the drafter. */
+  readonly target: Target;
+  /** Null: plain decoding. */
+  readonly drafter: { readonly name: string; readonly drafter: Drafter; readonly draftTokens: number } | null;
+  readonly tokenizer: Tokenizer;
+  readonly chatTemplate: ChatTemplate;
+  readonly model: string;
+  readonly samplingDefaults: EngineInfo['samplingDefaults'];
+  /** Requests that may wait for a sequence. */
+  readonly maxWaiting: number;
+  readonly observers: readonly EngineObserver[];
+}
+
+export class DecodeEngine implements Engine {
+  readonly info: EngineInfo;
+  readonly #parts: DecodeEngineParts;
+  readonly #waiting: RunningRequest[] = [];
+  readonly #running: RunningRequest[] = [];
+  readonly #loop: Promise<void>;
+  /** Ends the loop; requests still there are aborted. */
+  readonly #stop = new AbortController();
+  #draining = false;
+  #wake: (() => void) | null = null;
+
+  constructor(parts: DecodeEngineParts) {
+    const { target, drafter } = parts;
+    this.#parts = parts;
+    this.info = {
+      model: parts.model,
+      created: Math.floor(Date.now() / 1000),
+      maxContext: target.facts.maxContext,
+      maxSequences: target.maxSequences,
+      vocabSize: target.facts.vocabSize,
+      drafter: drafter?.name ?? 'none',
+      maxDraftTokens: drafter?.draftTokens ?? 0,
+      samplingDefaults: parts.samplingDefaults,
+    };
+    this.#loop = this.#run();
+  }
+
+  load(): EngineLoad {
+    const cached = this.#running.reduce((sum, { started }) => sum + (started?.sequence.cache.length ?? 0), 0);
+    return {
+      running: this.#running.length,
+      waiting: this.#waiting.length,
+      cacheUsage: cached / (this.info.maxSequences * this.info.maxContext),
+    };
+  }
+
+  encode(text: string): readonly number[] {
+    return this.#parts.tokenizer.encode(text, { addSpecialTokens: true });
+  }
+
+  renderChat(messages: readonly ChatMessage[]): string {
+    return this.#parts.chatTemplate.render(messages, { addGenerationPrompt: true });
+  }
+
+  generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent> {
+    this.#refuse(request);
+    return this.#serve(request, signal);
+  }
+
+  async *#serve(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<DecodeEvent, void, void> {
+    // A reader that leaves early is the same as one whose signal aborts.
+    const left = new AbortController();
+    const served = new RunningRequest(request, AbortSignal.any([signal, left.signal]));
+    served.signal.addEventListener('abort', () => this.#wakeUp(), { once: true });
+    this.#refuse(request);
+    this.#waiting.push(served);
+    this.#wakeUp();
+    try {
+      yield* served.events;
+    } finally {
+      left.abort();
+    }
+  }
+
+  /** @throws AppError as `Engine.generate` says */
+  #refuse(request: GenerateRequest): void {
+    const { promptTokens } = request;
+    const { maxContext, vocabSize } = this.info;
+    if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
+    if (promptTokens.length === 0) {
+      throw new AppError('invalid_request', 'Expected a prompt of at least one token, got an empty one', {
+        details: { param: 'prompt' },
+      });
+    }
+    const unknown = promptTokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabSize);
+    if (unknown !== undefined) {
+      throw new AppError('invalid_request', `Expected token ids of 0 to ${vocabSize - 1}, got ${unknown}`, {
+        details: { param: 'prompt' },
+      });
+    }
+    if (promptTokens.length >= maxContext) {
+      throw new AppError(
+        'context_length_exceeded',
+        `Expected a prompt shorter than the context of ${maxContext} tokens, got ${promptTokens.length}; shorten it`,
+        { details: { promptTokens: promptTokens.length, maxContext } },
+      );
+    }
+    if (this.#waiting.length >= this.#parts.maxWaiting) {
+      throw new AppError('overloaded', `${this.#waiting.length} requests are waiting already; try again later`);
+    }
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      this.#dropAborted();
+      this.#admit();
+      if (this.#running.length === 0) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+        this.#wake = null;
+        continue;
+      }
+      await this.#round();
+    }
+    for (const request of [...this.#waiting.splice(0), ...this.#running.splice(0)]) this.#abort(request);
+  }
+
+  async #round(): Promise<void> {
+    const requests = [...this.#running];
+    const sequences = requests.flatMap(({ started }) => (started === null ? [] : [started.sequence]));
+    // A run that nobody waits for any more is not worth finishing.
+    const abandoned = new AbortController();
+    const check = () => {
+      if (requests.every(({ signal }) => signal.aborted)) abandoned.abort();
+    };
+    for (const { signal } of requests) signal.addEventListener('abort', check, { once: true });
+    const signal = AbortSignal.any([abandoned.signal, this.#stop.signal]);
+    let outcome: RoundOutcome;
+    try {
+      outcome = await decodeRound(this.#parts.target, sequences, signal);
+    } catch (error) {
+      if (error instanceof AbortedError) return;
+      // The step failed for all who took part in it; whoever waits is served next.
+      for (const request of requests) {
+        this.#remove(request);
+        request.fail(error);
+      }
+      return;
+    } finally {
+      for (const { signal } of requests) signal.removeEventListener('abort', check);
+    }
+    this.#deliver(requests, outcome);
+  }
+
+  #deliver(requests: readonly RunningRequest[], { sequences, draftMs, verifyMs }: RoundOutcome): void {
+    const outcomes = new Map(sequences.map((outcome) => [outcome.sequence, outcome]));
+    // Counted before it is passed on: whoever reads an answer finds it in the counters.
+    for (const observer of this.#parts.observers) {
+      observer.onStep({
+        durationMs: verifyMs,
+        draftMs,
+        sequences: sequences.length,
+        promptRows: sequences.reduce((sum, { promptRows }) => sum + promptRows, 0),
+        decodeRows: sequences.reduce((sum, { round }) => sum + (round === null ? 0 : 1 + round.drafted), 0),
+        emitted: sequences.reduce((sum, { emitted }) => sum + emitted.length, 0),
+        rounds: sequences.flatMap(({ round, noDraft }) => (round === null ? [] : [{ ...round, noDraft }])),
+      });
+    }
+    for (const request of requests) {
+      const { started } = request;
+      const outcome = started && outcomes.get(started.sequence);
+      if (!started || !outcome || outcome.emitted.length === 0) continue;
+      const { ending } = started.sequence;
+      const text = ending === null ? started.text.take() : started.text.finish(ending);
+      request.emit({ type: 'tokens', tokens: outcome.emitted, text });
+      if (ending === null) continue;
+      this.#remove(request);
+      const finish = request.finish(ending);
+      for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
+    }
+  }
+
+  #admit(): void {
+    while (this.#waiting.length > 0 && this.#running.length < this.info.maxSequences) {
+      const request = this.#waiting.shift() as RunningRequest;
+      try {
+        this.#start(request);
+        this.#running.push(request);
+      } catch (error) {
+        request.fail(error);
+      }
+    }
+  }
+
+  #start(running: RunningRequest): void {
+    const { request } = running;
+    const { target, tokenizer, drafter } = this.#parts;
+    const text = new AnswerText(request, tokenizer, target.facts.eosTokenIds);
+    const room = this.info.maxContext - request.promptTokens.length;
+    const limitedBy = request.maxTokens !== null && request.maxTokens <= room ? 'max-tokens' : 'context';
+    const maxDraftTokens = drafter === null ? 0 : Math.min(request.draftTokens ?? drafter.draftTokens, drafter.draftTokens);
+    const speculating = request.speculate && maxDraftTokens > 0 ? drafter : null;
+    const sequence = new Sequence({
+      promptTokens: request.promptTokens,
+      sampling: request.sampling,
+      stopRule: text,
+      maxTokens: Math.min(request.maxTokens ?? room, room),
+      limitedBy,
+      cache: target.openCache(),
+      drafting:
+        speculating !== null
+          ? { drafter: speculating.drafter, state: speculating.drafter.open(), limit: maxDraftTokens }
+          : drafter === null
+            ? 'no-drafter'
+            : 'disabled-by-request',
+    });
+    running.start({
+      sequence,
+      text,
+      drafter: speculating?.name ?? 'none',
+      maxDraftTokens: speculating === null ? 0 : maxDraftTokens,
+    });
+  }
+
+  #dropAborted(): void {
+    for (const request of [...this.#waiting, ...this.#running]) {
+      if (!request.signal.aborted) continue;
+      this.#remove(request);
+      this.#abort(request);
+    }
+  }
+
+  #abort(request: RunningRequest): void {
+    const finish = request.finish({ reason: 'aborted', stopReason: null });
+    for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
+  }
+
+  #remove(request: RunningRequest): void {
+    for (const list of [this.#waiting, this.#running]) {
+      const index = list.indexOf(request);
+      if (index >= 0) list.splice(index, 1);
+    }
+  }
+
+  #wakeUp(): void {
+    this.#wake?.();
+  }
+
+  async drain(signal: AbortSignal): Promise<void> {
+    this.#draining = true;
+    const POLL_MS = 20;
+    while (this.#waiting.length + this.#running.length > 0 && !signal.aborted) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#draining = true;
+    this.#stop.abort();
+    this.#wakeUp();
+    await this.#loop;
+    await this.#parts.drafter?.drafter[Symbol.asyncDispose]();
+    await this.#parts.target[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,86 @@
+/** A request on its way through the engine. */
+import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
+import type { Sequence } from '../decode/sequence.ts';
+import type { Ending } from '../decode/stop-rule.ts';
+import type { AnswerText } from './answer-text.ts';
+import type { GenerateRequest } from './engine.ts';
+import { EventChannel } from './event-channel.ts';
+
+export interface Started {
+  readonly sequence: Sequence;
+  readonly text: AnswerText;
+  /** Name of the drafter that serves it, `none` when there is none. */
+  readonly drafter: string;
+  readonly maxDraftTokens: number;
+}
+
+export class RunningRequest {
+  readonly request: GenerateRequest;
+  readonly signal: AbortSignal;
+  readonly events = new EventChannel<DecodeEvent>();
+  readonly #arrived = performance.now();
+  #started: Started | null = null;
+  #startedAt: number | null = null;
+  #firstTokenAt: number | null = null;
+
+  constructor(request: GenerateRequest, signal: AbortSignal) {
+    this.request = request;
+    this.signal = signal;
+  }
+
+  get started(): Started | null {
+    return this.#started;
+  }
+
+  start(started: Started): void {
+    this.#started = started;
+    this.#startedAt = performance.now();
+  }
+
+  /** Passes on what a round emitted. */
+  emit(tokens: DecodeEvent & { type: 'tokens' }): void {
+    this.#firstTokenAt ??= performance.now();
+    this.events.push(tokens);
+  }
+
+  /** Frees what it holds and tells its reader that it has ended. */
+  finish(ending: Ending): FinishEvent {
+    const finish = this.#finishEvent(ending);
+    this.release();
+    this.events.push(finish);
+    this.events.close();
+    return finish;
+  }
+
+  fail(error: unknown): void {
+    this.release();
+    this.events.fail(error);
+  }
+
+  release(): void {
+    this.#started?.sequence[Symbol.dispose]();
+  }
+
+  #finishEvent(ending: Ending): FinishEvent {
+    const now = performance.now();
+    const sequence = this.#started?.sequence;
+    return {
+      type: 'finish',
+      ...ending,
+      promptTokens: this.request.promptTokens.length,
+      completionTokens: sequence?.emitted ?? 0,
+      speculation: {
+        drafter: this.#started?.drafter ?? 'none',
+        maxDraftTokens: this.#started?.maxDraftTokens ?? 0,
+        rounds: sequence?.rounds ?? [],
+        noDraft: Object.fromEntries(sequence?.noDraft ?? []),
+        drafterError: sequence?.drafterError ?? null,
+      },
+      timing: {
+        queueMs: (this.#startedAt ?? now) - this.#arrived,
+        firstTokenMs: this.#firstTokenAt === null ? null : this.#firstTokenAt - this.#arrived,
+        totalMs: now - this.#arrived,
+      },
+    };
+  }
+}

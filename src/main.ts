@@ -1,0 +1,26 @@
+/** Entry of the command line. */
+import { readFileSync } from 'node:fs';
+import { Command } from '@commander-js/extra-typings';
+import { serve } from './cli/serve.ts';
+import { serveCommand } from './cli/serve-options.ts';
+import { AppError } from './core/app-error.ts';
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+
+const program = new Command('blockdraft')
+  .description('Speculative-decoding server, and the bench on which trained drafters are proved or found out')
+  .version(version)
+  .addCommand(
+    serveCommand().action((options) => serve(options, version)),
+    { isDefault: true },
+  );
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  // What we raise on purpose says what to do; a stack would hide it.
+  process.stderr.write(
+    `blockdraft: ${error instanceof AppError ? error.message : error instanceof Error ? error.stack : String(error)}\n`,
+  );
+  process.exitCode = 1;
+}
