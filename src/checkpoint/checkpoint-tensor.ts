@@ -43,19 +43,13 @@ const shapesSchema = z.record(z.string(), z.tuple([z.int().positive(), z.int().p
 /**
  * All tensors of the given files by name.
  *
- * @throws AppError `invalid_checkpoint` when two files have the same tensor or a quantised pair is not complete
+ * @param headers of files that have no tensor in common
+ * @throws AppError `invalid_checkpoint` when a quantised pair is not complete
  */
 export function collectTensors(headers: readonly SafetensorsHeader[]): ReadonlyMap<string, CheckpointTensor> {
   const stored = new Map<string, PlainTensor>();
   for (const header of headers) {
     for (const [name, location] of header.tensors) {
-      const other = stored.get(name);
-      if (other !== undefined) {
-        throw new AppError(
-          'invalid_checkpoint',
-          `expected tensor ${name} in one file, got it in ${other.file} and ${header.file}; remove one of them`,
-        );
-      }
       stored.set(name, { type: 'plain', name, ...location });
     }
   }

@@ -68,11 +68,7 @@ export async function prepareWeights(options: PrepareWeightsOptions): Promise<Pr
 async function cachedOrBuilt(weights: readonly ResolvedWeight[], options: PrepareWeightsOptions): Promise<PreparedWeights> {
   const { format, signal } = options;
   const files = [...new Set(weights.flatMap((weight) => weight.files))];
-  const key: CacheKey = {
-    format,
-    plan: planDigest(options.plan, format),
-    outputs: weights.flatMap((weight) => weight.outputs),
-  };
+  const key: CacheKey = { format, plan: planDigest(options.plan, format) };
   const cacheFile = options.cacheFile ?? join(options.outDir ?? defaultCacheDir(), cacheName(options, key, files));
   const memoFile = `${cacheFile}.sources.json`;
   await mkdir(dirname(cacheFile), { recursive: true }).catch((error: unknown) => {
@@ -95,7 +91,7 @@ async function cachedOrBuilt(weights: readonly ResolvedWeight[], options: Prepar
   try {
     return await writeSafetensors(
       cacheFile,
-      { metadata: cacheMetadata(key, sources), tensors: key.outputs, sealed: true },
+      { metadata: cacheMetadata(key, sources), tensors: weights.flatMap((weight) => weight.outputs), sealed: true },
       async (sink) => {
         for (const weight of weights) {
           await convertWeight(

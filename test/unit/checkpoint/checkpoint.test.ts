@@ -118,6 +118,18 @@ describe('openCheckpoint', () => {
     await expectAppError(openCheckpoint(folder), 'invalid_checkpoint', /to place tensor b in x-1\.safetensors, got nothing/);
   });
 
+  it('refuses a tensor that two shards have', async () => {
+    const folder = await shardedFolder(
+      { 'x-1.safetensors': { a: ONE }, 'x-2.safetensors': { a: ONE, b: ONE } },
+      { a: 'x-1.safetensors', b: 'x-2.safetensors' },
+    );
+    await expectAppError(
+      openCheckpoint(folder),
+      'invalid_checkpoint',
+      /to place tensor a in x-2\.safetensors, got x-1\.safetensors/,
+    );
+  });
+
   it('names a tensor that is absent', async () => {
     const checkpoint = await openCheckpoint(await modelFolder({ a: ONE }));
     await expectAppError(

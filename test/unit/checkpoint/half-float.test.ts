@@ -50,8 +50,8 @@ describe('float16', () => {
   });
 
   it('turns what is too large into infinity and what is too small into a signed zero', () => {
-    expect(toHalf(65504, 65519.99, 65520, -1e30, 2 ** -25, -(2 ** -26), 2 ** -24 * 0.75)).toEqual([
-      0x7bff, 0x7bff, 0x7c00, 0xfc00, 0, 0x8000, 1,
+    expect(toHalf(65504, 65519.99, 65520, 100000, -1e30, 2 ** -25, -(2 ** -26), 2 ** -24 * 0.75)).toEqual([
+      0x7bff, 0x7bff, 0x7c00, 0x7c00, 0xfc00, 0, 0x8000, 1,
     ]);
   });
 

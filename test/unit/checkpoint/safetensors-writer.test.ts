@@ -60,7 +60,7 @@ describe('writeSafetensors', () => {
   it.each<[string, string, number, RegExp]>([
     ['too few bytes', 'odd', 4, /expected 5 bytes of odd, got 4/],
     ['too many bytes', 'odd', 6, /expected 5 bytes of odd, got 6/],
-    ['an unknown tensor', 'other', 1, /expected no bytes of other, got 1/],
+    ['an unknown tensor', 'other', 1, /expected bytes of a planned tensor, got 1 of other/],
   ])('refuses %s', async (_, name, count, pattern) => {
     const file = join(await temporaryFolder(), 'a.safetensors');
     const plan = { metadata: {}, tensors: TENSORS.slice(0, 1) };
