@@ -36,18 +36,23 @@ const IDLE_CHECK_MS = 50;
 export async function startServer(options: StartServerOptions): Promise<RunningServer> {
   const { config, logger, metrics, host } = options;
   const reportFailure = createFailureReport(logger, metrics);
-  const server = createServer(
-    getRequestListener(createApp(options).fetch, {
-      hostname: host,
-      overrideGlobalObjects: false,
-      errorHandler(error) {
-        const requestId = newRequestId();
-        const message = `Expected a well-formed HTTP request, got: ${(error as Error).message}. Correct it.`;
-        const reply = reportFailure(new HttpError(400, message, { cause: error }), requestId);
-        return Response.json(reply.body, { status: reply.status, headers: { ...reply.headers, 'x-request-id': requestId } });
-      },
-    }),
+  const refuseMalformed = (reason: string): Response => {
+    const requestId = newRequestId();
+    const reply = reportFailure(malformed(400, reason), requestId);
+    return Response.json(reply.body, { status: reply.status, headers: { ...reply.headers, 'x-request-id': requestId } });
+  };
+  const app = createApp(options);
+  const listener = getRequestListener(
+    (request, env) => {
+      const { headers, httpVersion } = env.incoming;
+      // HTTP/1.0, which simple health checks speak, has no such rule.
+      if (headers.host === undefined && httpVersion === '1.1') return refuseMalformed('no host header');
+      return app.fetch(request, env);
+    },
+    { hostname: host, overrideGlobalObjects: false, errorHandler: (error) => refuseMalformed((error as Error).message) },
   );
+  // Node's own check of the host header would answer without the envelope.
+  const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => void listener(incoming, outgoing));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();
@@ -55,8 +60,7 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     }
     const requestId = newRequestId();
     const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
-    const message = `Expected a well-formed HTTP request, got: ${error.message}. Correct it.`;
-    rejectUpgrade(socket, reportFailure(new HttpError(status, message, { cause: error }), requestId), requestId);
+    rejectUpgrade(socket, reportFailure(malformed(status, error.message), requestId), requestId);
   });
   const port = await listen(server, host, options.port);
   server.on('error', (error) => logger.error('http server failed', { error }));
@@ -86,6 +90,10 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
       clearTimeout(cut);
     },
   };
+}
+
+function malformed(status: number, reason: string): HttpError {
+  return new HttpError(status, `Expected a well-formed HTTP request, got: ${reason}. Correct it.`);
 }
 
 function listen(server: Server, host: string, port: number): Promise<number> {
