@@ -9,6 +9,7 @@ import type { Device } from '../onnx/device.ts';
 import { openRuntime } from '../onnx/runtime.ts';
 import { readModelConfig } from '../target/hf-config.ts';
 import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
+import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
 import { DecodeEngine } from './decode-engine.ts';
@@ -45,6 +46,9 @@ export interface OpenEngineOptions {
 /** The engine, and facts about it that a person wants to see. */
 export interface OpenedEngine {
   readonly engine: DecodeEngine;
+  /** The engine's own, for measurements beside it; use them only while it is idle. */
+  readonly target: Target;
+  readonly drafter: Drafter | null;
   readonly summary: EngineSummary;
   /** Loads what several sequences at once need; until then the first such step waits. */
   warmUp(): Promise<void>;
@@ -120,6 +124,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     });
     return {
       engine,
+      target,
+      drafter,
       summary: {
         target: basename(folder),
         family: target.facts.family,
