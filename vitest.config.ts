@@ -2,6 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // Machine-readable results beside the readable ones, for whoever counts them.
+    ...(process.env['VITEST_JSON'] ? { reporters: ['default', 'json'], outputFile: { json: process.env['VITEST_JSON'] } } : {}),
     setupFiles: ['test/support/fail-on-console.ts'],
     restoreMocks: true,
     // Two suites that each keep two cores busy would only slow each other down.
