@@ -56,6 +56,7 @@ export class IoBinding implements Disposable {
     const binding = this.#live();
     if (this.#running) throw new OnnxRuntimeError('FAIL', 'A binding serves one run at a time, and one is in flight');
     if (signal?.aborted) throw new AbortedError('A run', signal.reason);
+    for (const [name, tensor] of this.#bound) if (tensor.disposed) throw new DisposedError(`The tensor bound to ${name}`);
     const terminate = () => api.runOptionsSetTerminate(this.#runOptions);
     signal?.addEventListener('abort', terminate, { once: true });
     this.#running = true;

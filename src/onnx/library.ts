@@ -75,12 +75,14 @@ export interface LoadedLibrary {
 
 // koffi unloads a library whose handle is garbage-collected; a later call would then jump into unmapped memory.
 const keptAlive: LibraryHandle[] = [];
+let configured = false;
 
-/** @throws OnnxRuntimeError when the file is no ONNX Runtime, or one older than API_VERSION. */
-export function loadLibrary(path: string): LoadedLibrary {
+/** @throws OnnxRuntimeError when the file is no ONNX Runtime, or one older than the API version asked for. */
+export function loadLibrary(path: string, apiVersion: number = API_VERSION): LoadedLibrary {
   // Graph optimisation recurses deeply, and koffi's default call stacks are far smaller than a thread's.
-  // The sizes can only be set before the first library is loaded.
-  if (keptAlive.length === 0) koffi.config({ sync_stack_size: 8 << 20, async_stack_size: 8 << 20, max_async_calls: 64 });
+  // The sizes can only be set before the first attempt to load a library, even one that fails.
+  if (!configured) koffi.config({ sync_stack_size: 8 << 20, async_stack_size: 8 << 20, max_async_calls: 64 });
+  configured = true;
   let handle: LibraryHandle;
   try {
     handle = koffi.load(path);
@@ -99,9 +101,9 @@ export function loadLibrary(path: string): LoadedLibrary {
   const getApi = koffi.decode(koffi.decode(base, 0, 'void *'), koffi.proto('void *', ['uint32_t']));
   const getVersion = koffi.decode(koffi.decode(base, 8, 'void *'), koffi.proto('str', []));
   const version: string = getVersion();
-  const api: bigint | null = getApi(API_VERSION);
+  const api: bigint | null = getApi(apiVersion);
   if (api === null) {
-    throw new OnnxRuntimeError('LIBRARY', `${path} is ONNX Runtime ${version}, but 1.${API_VERSION} or newer is needed`);
+    throw new OnnxRuntimeError('LIBRARY', `${path} is ONNX Runtime ${version}, but 1.${apiVersion} or newer is needed`);
   }
   return { path, version, api };
 }

@@ -1,6 +1,6 @@
 /** Counts native objects, so that a leak is a number that does not return to zero. */
 
-export type NativeKind = 'tensor' | 'session' | 'binding' | 'run-options' | 'prepacked-weights' | 'mapped-file';
+export type NativeKind = 'tensor' | 'session' | 'binding' | 'prepacked-weights' | 'mapped-file';
 
 const counts = new Map<NativeKind, number>();
 

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import koffi from 'koffi';
 import { DisposedError } from '../core/disposed-error.ts';
 import type { Handle } from './api.ts';
-import { type ElementType, elementBytes } from './element-type.ts';
+import { type ElementType, elementBytes, viewElements } from './element-type.ts';
 import { countCreated, countReleased } from './live-objects.ts';
 import { OnnxRuntimeError } from './onnx-runtime-error.ts';
 import type { OnnxRuntime } from './runtime.ts';
@@ -48,10 +48,8 @@ export class MappedFile implements Disposable {
     }
     const address = this.#memory.address + BigInt(offset);
     if (offset % elementBytes(type) === 0) return OwnedTensor.wrap(runtime, type, shape, address);
-    const copy = OwnedTensor.allocate(runtime, type, shape);
-    const view = copy.data;
-    new Uint8Array(view.buffer, view.byteOffset, bytes).set(new Uint8Array(koffi.view(address, bytes)));
-    return copy;
+    // In memory of JavaScript's: a session takes no weights that ONNX Runtime allocated.
+    return OwnedTensor.over(runtime, type, shape, viewElements(type, koffi.view(address, bytes).slice(0)));
   }
 
   [Symbol.dispose](): void {

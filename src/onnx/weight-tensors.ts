@@ -1,4 +1,5 @@
 /** Weights of a model as tensors over their files. */
+import { DisposedError } from '../core/disposed-error.ts';
 import type { ElementType } from './element-type.ts';
 import { MappedFile } from './mapped-file.ts';
 import { OnnxRuntimeError } from './onnx-runtime-error.ts';
@@ -31,6 +32,7 @@ export class WeightTensors implements Disposable {
   readonly #locations: ReadonlyMap<string, WeightLocation>;
   readonly #files = new Map<string, MappedFile>();
   readonly #tensors = new Map<string, OwnedTensor>();
+  #disposed = false;
 
   constructor(runtime: OnnxRuntime, locations: ReadonlyMap<string, WeightLocation>) {
     this.#runtime = runtime;
@@ -43,11 +45,13 @@ export class WeightTensors implements Disposable {
 
   /** Adds a tensor that is computed rather than read, and takes it over. */
   add(name: string, tensor: OwnedTensor): void {
+    this.#refuseDisposed();
     this.#tensors.set(name, tensor);
   }
 
   /** @throws OnnxRuntimeError when there is no such weight */
   get(name: string): OwnedTensor {
+    this.#refuseDisposed();
     const known = this.#tensors.get(name);
     if (known !== undefined) return known;
     const location = this.#locations.get(name);
@@ -64,7 +68,13 @@ export class WeightTensors implements Disposable {
     return tensor;
   }
 
+  #refuseDisposed(): void {
+    // Mapping the files anew would bring back what nobody is left to dispose of.
+    if (this.#disposed) throw new DisposedError('A set of weights');
+  }
+
   [Symbol.dispose](): void {
+    this.#disposed = true;
     for (const tensor of this.#tensors.values()) tensor[Symbol.dispose]();
     this.#tensors.clear();
     for (const file of this.#files.values()) file[Symbol.dispose]();
