@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { liveObjects } from '../../../src/onnx/live-objects.ts';
+import { OwnedTensor } from '../../../src/onnx/tensor.ts';
+import { testRuntime } from '../../support/runtime.ts';
+import { BoundGraph, doublingModel } from './tiny-graphs.ts';
+
+const runtime = testRuntime();
+afterEach(() => expect(liveObjects()).toEqual({}));
+
+describe('a tensor', () => {
+  it('shows its memory in place', async () => {
+    using graph = await BoundGraph.create(runtime, doublingModel(), [4]);
+    for (const values of [
+      [1, 2, 3, 4],
+      [0.5, -1, 8, 1e9],
+    ]) {
+      graph.x.data.set(values);
+      await graph.binding.run();
+      expect([...graph.y.data]).toEqual(values.map((value) => 2 * value));
+    }
+  });
+
+  it('over a small array survives collections that move it', async () => {
+    using graph = await BoundGraph.create(runtime, doublingModel(), [4]);
+    using small = OwnedTensor.over(runtime, 'f32', [4], Float32Array.of(1, 2, 3, 4));
+    graph.binding.input('x', small);
+    const garbage: Float32Array[] = [];
+    for (let i = 0; i < 200_000; i++) garbage[i % 1000] = Float32Array.of(i, i, i, i);
+    await graph.binding.run();
+    expect([...graph.y.data]).toEqual([2, 4, 6, 8]);
+    small.data[3] = 40;
+    await graph.binding.run();
+    expect(graph.y.data[3]).toBe(80);
+  });
+
+  it('over a big array is that array', () => {
+    const elements = new Float32Array(4096);
+    using big = OwnedTensor.over(runtime, 'f32', [64, 64], elements);
+    elements[17] = 5;
+    expect(big.data[17]).toBe(5);
+    big.data[18] = 6;
+    expect(elements[18]).toBe(6);
+    using view = big.reshaped([32]);
+    expect(view.data[18]).toBe(6);
+  });
+
+  it('of each element type has the view and the bytes of it', () => {
+    for (const [type, bytes] of [
+      ['f32', 4],
+      ['u8', 1],
+      ['i8', 1],
+      ['i32', 4],
+      ['i64', 8],
+      ['bool', 1],
+      ['f16', 2],
+      ['bf16', 2],
+    ] as const) {
+      using tensor = OwnedTensor.allocate(runtime, type, [2, 3]);
+      expect(tensor.byteLength, type).toBe(6 * bytes);
+      expect(tensor.data.byteLength, type).toBe(6 * bytes);
+      expect(tensor.data.length, type).toBe(6);
+    }
+  });
+
+  it('has views over its leading elements, and refuses larger ones', () => {
+    using tensor = OwnedTensor.allocate(runtime, 'i32', [2, 3]);
+    tensor.data.set([1, 2, 3, 4, 5, 6]);
+    using view = tensor.reshaped([4]);
+    expect([...view.data]).toEqual([1, 2, 3, 4]);
+    view.data[0] = 9;
+    expect(tensor.data[0]).toBe(9);
+    expect(() => tensor.reshaped([7])).toThrow('Expected at most 6 elements, got [7]');
+  });
+});
