@@ -25,12 +25,14 @@ export function requestMetrics(finishes: readonly FinishEvent[], options: Reques
 /** What the access log says about speculation in all answers of a request. */
 export function speculationSummary(finishes: readonly FinishEvent[]) {
   const records = finishes.map((finish) => finish.speculation);
+  const drafterError = records.find((record) => record.drafterError !== null)?.drafterError;
   const noDraft = new Set(records.flatMap((record) => Object.keys(record.noDraft)));
   const statistics = statisticsOfRecords(records);
   return {
     drafter: records[0]?.drafter,
     acceptanceLength: rounded(statistics.meanAcceptanceLength),
     ...(noDraft.size === 0 ? {} : { noDraft: [...noDraft].join(',') }),
+    ...(drafterError === undefined ? {} : { drafterError }),
   };
 }
 
