@@ -8,7 +8,8 @@ export type ReportFailure = (error: unknown, requestId: string) => ErrorReply;
 export function createFailureReport(logger: Logger, metrics: Pick<ServerMetrics, 'onError'>): ReportFailure {
   return (error, requestId) => {
     const reply = errorReply(error, requestId);
-    metrics.onError(reply.body.error.code);
+    // A caller that left is counted where the engine counts its answer, as an abort.
+    if (toAppError(error).code !== 'aborted') metrics.onError(reply.body.error.code);
     if (reply.isInternal) logger.error('request failed', { requestId, code: toAppError(error).code, error });
     return reply;
   };

@@ -52,7 +52,7 @@ export function sseResponse(chunks: ChunkStream, hooks: SseHooks): Response {
         await chunks.return();
       },
     },
-    // Nothing is pulled ahead of the reader, so a slow client slows its own answer only.
+    // Nothing is pulled ahead of the reader: what a slow client has not read is not turned into bytes.
     { highWaterMark: 0 },
   );
   return new Response(body, { headers: HEADERS });

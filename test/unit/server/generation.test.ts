@@ -290,7 +290,9 @@ describe('an engine that is shut down during an answer', () => {
 describe('a caller that goes away', () => {
   test.each([false, true])('frees the sequence (stream: %s)', async (stream) => {
     const gate = new Gate();
-    const { app, engine, log } = setUp({ engine: { beforeStep: (_, step) => (step === 2 ? gate.opened : undefined) } });
+    const { app, engine, log, metrics } = setUp({
+      engine: { beforeStep: (_, step) => (step === 2 ? gate.opened : undefined) },
+    });
     const caller = new AbortController();
     const response = post(app, '/v1/completions', { prompt: 'x', stream }, { signal: caller.signal });
     const text = stream ? (await response).text() : response.then((whole) => whole.text());
@@ -303,6 +305,9 @@ describe('a caller that goes away', () => {
     await within('the response ends', text);
     expect(log.at(-1)?.fields).toMatchObject({ error: 'aborted', completionTokens: 4 });
     expect(log.some(({ level }) => level === 'error')).toBe(false);
+    const counters = await metrics.render();
+    expect(counters).toContain('request_success_total{model_name="fake-model",finished_reason="abort"} 1');
+    expect(counters).not.toContain('request_errors_total{');
   });
 
   test('stops an answer whose stream it cancels', async () => {
