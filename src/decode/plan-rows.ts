@@ -15,25 +15,43 @@ export interface RowPlan {
 }
 
 /**
- * Shares the rows of one step: sequences that are past their prompt come first, so that a long prompt delays them by one
- * step at most; prompts get what is left, in order of arrival.
+ * Shares the rows of one step. Every sequence past its prompt gets the one it needs; what is left goes to drafts and
+ * prompts in equal shares, all prompts together counting as one draft. So a long prompt delays nobody by more than a
+ * step, and drafts do not keep a prompt waiting. Prompts use their share in order of arrival.
  */
 export function planRows(sequences: readonly Sequence[], maxRows: number): RowPlan[] {
-  const inPrompt = (sequence: Sequence) => sequence.emitted === 0;
-  const ordered = [...sequences.filter((s) => !inPrompt(s)), ...sequences.filter(inPrompt)];
-  let left = maxRows;
-  const plans: RowPlan[] = [];
-  for (const [index, sequence] of ordered.entries()) {
-    // Every decoding sequence behind this one still needs a row of its own.
-    const reserved = ordered.slice(index + 1).filter((s) => !inPrompt(s)).length;
-    const known = Math.min(sequence.uncached, left - reserved);
-    if (known <= 0) continue;
-    const complete = known === sequence.uncached;
-    // A draft needs the drafter to have seen all but the last token, which a prompt's own rows are still to provide.
-    const { budget, reason } = inPrompt(sequence) ? { budget: 0, reason: 'no-proposal' as const } : sequence.draftBudget();
-    const rows = Math.min(budget, left - reserved - known);
-    plans.push({ sequence, known, complete, budget: rows, reason });
-    left -= known + rows;
+  const decoding = sequences.filter(({ emitted }) => emitted > 0).slice(0, maxRows);
+  const prompts = sequences.filter(({ emitted }) => emitted === 0);
+  const drafts = decoding.map((sequence) => sequence.draftBudget());
+  const promptRows = prompts.reduce((sum, { uncached }) => sum + uncached, 0);
+  const spare = maxRows - decoding.length;
+  // However many the drafts are, a prompt comes to its end.
+  const kept = Math.min(spare, promptRows, 1);
+  const shares = equalShares([...drafts.map(({ budget }) => budget), promptRows - kept], spare - kept);
+
+  const plans = decoding.map((sequence, i): RowPlan => {
+    return { sequence, known: sequence.uncached, complete: true, budget: shares[i]!, reason: drafts[i]!.reason };
+  });
+  let left = kept + shares[decoding.length]!;
+  for (const sequence of prompts) {
+    const known = Math.min(sequence.uncached, left);
+    if (known === 0) break;
+    // No draft yet: the drafter has to see the prompt's own rows first.
+    plans.push({ sequence, known, complete: known === sequence.uncached, budget: 0, reason: 'no-proposal' });
+    left -= known;
   }
   return plans;
+}
+
+/** What each gets of a total; who wants less than an equal share leaves the rest to the others. */
+function equalShares(wanted: readonly number[], total: number): number[] {
+  const shares = new Array<number>(wanted.length).fill(0);
+  let left = total;
+  const modestFirst = [...wanted.keys()].sort((a, b) => wanted[a]! - wanted[b]!);
+  for (const [place, index] of modestFirst.entries()) {
+    const share = Math.floor(left / (wanted.length - place));
+    shares[index] = Math.min(wanted[index]!, share);
+    left -= shares[index];
+  }
+  return shares;
 }

@@ -2,9 +2,10 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import type { NoDraftReason, RoundRecord } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
-import { type Drafter, type DraftRequest, NO_PROPOSAL, type Proposal } from '../drafter/drafter.ts';
+import type { Drafter, DraftRequest, Proposal } from '../drafter/drafter.ts';
 import type { StepResult, Target } from '../target/target.ts';
 import { accept } from './accept.ts';
+import { checkProposals } from './check-proposals.ts';
 import { chooseToken } from './choose-token.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
 import type { Sequence } from './sequence.ts';
@@ -35,7 +36,7 @@ export interface RoundOutcome {
 export async function decodeRound(target: Target, sequences: readonly Sequence[], signal: AbortSignal): Promise<RoundOutcome> {
   const started = performance.now();
   const plans = planRows(sequences, target.maxRows);
-  const drafts = await propose(sequences, plans, signal);
+  const drafts = await propose(sequences, plans, target.facts.vocabSize, signal);
   const drafted = performance.now();
 
   const spans = plans.map(({ sequence, known, complete }) => {
@@ -54,6 +55,7 @@ export async function decodeRound(target: Target, sequences: readonly Sequence[]
 async function propose(
   sequences: readonly Sequence[],
   plans: readonly RowPlan[],
+  vocabSize: number,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<Sequence, Proposal>> {
   const budgets = new Map(plans.map((plan) => [plan.sequence, plan.budget]));
@@ -72,24 +74,14 @@ async function propose(
     );
     try {
       const answers = await drafter.propose(requests, signal);
-      for (const [i, sequence] of members.entries()) {
-        proposals.set(sequence, within(requests[i]?.budget ?? 0, answers[i] ?? NO_PROPOSAL, drafter));
-      }
+      checkProposals(drafter, requests, answers, vocabSize);
+      for (const [i, sequence] of members.entries()) proposals.set(sequence, answers[i] as Proposal);
     } catch (error) {
       if (signal.aborted) throw new AbortedError('A round', error);
-      for (const sequence of members) {
-        sequence.dropDrafter(error);
-        proposals.delete(sequence);
-      }
+      for (const sequence of members) sequence.dropDrafter(error);
     }
   }
   return proposals;
-}
-
-/** The rows of the step are counted out: a longer draft than was asked for is a fault of the drafter. */
-function within(budget: number, proposal: Proposal, drafter: Drafter): Proposal {
-  if (proposal.tokens.length <= budget) return proposal;
-  throw new Error(`Expected at most ${budget} draft tokens from ${drafter.kind}, got ${proposal.tokens.length}`);
 }
 
 function commit(plan: RowPlan, span: number, draft: readonly TokenId[], result: StepResult): SequenceOutcome {
@@ -110,11 +102,15 @@ function commit(plan: RowPlan, span: number, draft: readonly TokenId[], result: 
       sequence.record(round, noDraft);
     }
   }
-  sequence.drafting?.state.observe({
-    position: start,
-    tokens: sequence.tokens.slice(start, cache.length),
-    taps: result.taps,
-    firstRow: result.firstRow(span),
-  });
+  try {
+    sequence.drafting?.state.observe({
+      position: start,
+      tokens: sequence.tokens.slice(start, cache.length),
+      taps: result.taps,
+      firstRow: result.firstRow(span),
+    });
+  } catch (error) {
+    sequence.dropDrafter(error);
+  }
   return { sequence, promptRows: answered ? 0 : known, emitted: sequence.tokens.slice(before), round, noDraft };
 }

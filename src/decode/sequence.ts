@@ -119,15 +119,28 @@ export class Sequence implements Disposable {
 
   /** Goes on without the drafter, which has failed: what it has seen of the sequence is no longer certain. */
   dropDrafter(error: unknown): void {
-    this.#drafting?.state[Symbol.dispose]();
-    this.#drafting = null;
+    this.#drafterError = messageOf(error);
     this.#whyNotDrafting = 'drafter-failed';
-    this.#drafterError = error instanceof Error ? error.message : String(error);
+    this.#closeDrafting();
   }
 
   [Symbol.dispose](): void {
-    this.#drafting?.state[Symbol.dispose]();
-    this.#drafting = null;
+    this.#closeDrafting();
     this.cache[Symbol.dispose]();
   }
+
+  #closeDrafting(): void {
+    const drafting = this.#drafting;
+    this.#drafting = null;
+    try {
+      drafting?.state[Symbol.dispose]();
+    } catch (error) {
+      // A drafter's fault must not take the sequence with it.
+      this.#drafterError ??= messageOf(error);
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
