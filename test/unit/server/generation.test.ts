@@ -111,6 +111,19 @@ describe('statistics', () => {
     expect(drafted).toEqual([4, 4, 4, 4, 1]);
   });
 
+  test('keep waiting apart from running', async () => {
+    const { complete } = setUp({ engine: { info: { maxSequences: 1 } } });
+    const [first, second] = await Promise.all([complete({ prompt: 'x' }), complete({ prompt: 'x' })]);
+    const ownMs = first.metrics['generation_time_ms'] as number;
+    expect(first.metrics['queue_time_ms']).toBe(0);
+    expect(second.metrics).toMatchObject({
+      queue_time_ms: ownMs,
+      time_to_first_token_ms: ownMs + 10,
+      generation_time_ms: ownMs,
+      tokens_per_second: first.metrics['tokens_per_second'],
+    });
+  });
+
   test.each([{ n: 2 }, { prompt: ['x', 'y'] }])('are null for several answers, but the seed is told: %j', async (fields) => {
     const { complete } = setUp();
     const { metrics } = await complete({ prompt: 'x', ...fields });
@@ -258,6 +271,8 @@ describe('a request that cannot be served', () => {
     const response = await post(app, '/v1/completions', { prompt: 'x', n: 3, max_tokens: 400 });
     expect(response.status).toBe(500);
     expect(engine.load().running).toBe(0);
+    // The others were in the middle of their first step.
+    expect(engine.steps).toBe(0);
     expect(engine.finishes.map(({ reason }) => reason)).toEqual(['aborted', 'aborted']);
   });
 });

@@ -25,6 +25,7 @@ describe('a stream of server-sent events', () => {
     expect(facts.stopReason).toBe(expected.stopReason ?? null);
     expect(facts.errorCode).toBe(expected.errorCode);
     expect(facts.metricsIn).toBe(expected.metricsIn);
+    expect(payloads.filter((payload) => 'metrics' in payload)).toHaveLength(expected.metricsIn === undefined ? 0 : 1);
     const speculation = facts.metrics?.['speculative_decoding'];
     if (expected.speculation === null) expect(speculation).toBeNull();
     else if (expected.speculation !== undefined) expect(speculation).toMatchObject(expected.speculation);
@@ -75,6 +76,13 @@ describe('a stream of server-sent events', () => {
     const { payloads } = await stream(vector);
     const counts = payloads.map((payload) => (payload['usage'] as { completion_tokens: number }).completion_tokens);
     expect(counts).toEqual([1, 3, 4, 4, 4]);
+  });
+
+  test('has no chunk for a round whose text is all held back', async () => {
+    const vector = STREAM_VECTORS.find(({ name }) => name.startsWith('characters of several bytes'))!;
+    const { payloads } = await stream(vector);
+    // The role, three characters out of seven bytes, the end, the usage.
+    expect(payloads).toHaveLength(1 + 3 + 1 + 1);
   });
 
   test('tells nothing of an internal failure but where to look, and logs the rest', async () => {
