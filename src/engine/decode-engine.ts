@@ -3,7 +3,7 @@ import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent } from '../core/decode-event.ts';
 import { decodeRound, type RoundOutcome } from '../decode/round.ts';
-import { Sequence } from '../decode/sequence.ts';
+import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
@@ -113,7 +113,9 @@ export class DecodeEngine implements Engine {
         { details: { promptTokens: promptTokens.length, maxContext } },
       );
     }
-    if (this.#waiting.length >= this.#parts.maxWaiting) {
+    // Requests that came a moment ago may not have been given their free sequences yet.
+    const room = this.info.maxSequences + this.#parts.maxWaiting;
+    if (this.#waiting.length + this.#running.length >= room) {
       throw new AppError('overloaded', `${this.#waiting.length} requests are waiting already; try again later`);
     }
   }
@@ -209,6 +211,15 @@ export class DecodeEngine implements Engine {
     const limitedBy = request.maxTokens !== null && request.maxTokens <= room ? 'max-tokens' : 'context';
     const maxDraftTokens = drafter === null ? 0 : Math.min(request.draftTokens ?? drafter.draftTokens, drafter.draftTokens);
     const speculating = request.speculate && maxDraftTokens > 0 ? drafter : null;
+    let drafting: SequenceOptions['drafting'] = drafter === null ? 'no-drafter' : 'disabled-by-request';
+    let failure: { readonly error: unknown } | null = null;
+    if (speculating !== null) {
+      try {
+        drafting = { drafter: speculating.drafter, state: speculating.drafter.open(), limit: maxDraftTokens };
+      } catch (error) {
+        failure = { error };
+      }
+    }
     const sequence = new Sequence({
       promptTokens: request.promptTokens,
       sampling: request.sampling,
@@ -216,13 +227,9 @@ export class DecodeEngine implements Engine {
       maxTokens: Math.min(request.maxTokens ?? room, room),
       limitedBy,
       cache: target.openCache(),
-      drafting:
-        speculating !== null
-          ? { drafter: speculating.drafter, state: speculating.drafter.open(), limit: maxDraftTokens }
-          : drafter === null
-            ? 'no-drafter'
-            : 'disabled-by-request',
+      drafting,
     });
+    if (failure !== null) sequence.dropDrafter(failure.error);
     running.start({
       sequence,
       text,
@@ -261,13 +268,19 @@ export class DecodeEngine implements Engine {
     while (this.#waiting.length + this.#running.length > 0 && !signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
+    await this.#end();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Aborts what is still there. */
+  async #end(): Promise<void> {
     this.#draining = true;
     this.#stop.abort();
     this.#wakeUp();
     await this.#loop;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#end();
     await this.#parts.drafter?.drafter[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }

@@ -80,6 +80,12 @@ interface WarmsUp {
 
 /** @throws AppError naming what cannot be loaded and why */
 export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngine> {
+  if (options.maxRows < options.maxSequences) {
+    throw new AppError(
+      'invalid_config',
+      `Expected at least ${options.maxSequences} rows per step, one for each sequence, got ${options.maxRows}`,
+    );
+  }
   const folder = resolve(options.target);
   const config = readModelConfig(folder);
   const source =

@@ -45,8 +45,8 @@ export class RunningRequest {
 
   /** Frees what it holds and tells its reader that it has ended. */
   finish(ending: Ending): FinishEvent {
-    const finish = this.#finishEvent(ending);
     this.release();
+    const finish = this.#finishEvent(ending);
     this.events.push(finish);
     this.events.close();
     return finish;
