@@ -36,6 +36,14 @@ export interface DflashParts {
 
 type Taps = CommittedRows['taps'];
 
+/** What the last draft computed on its way; valid until the next one. */
+export interface DraftActivations {
+  /** After the final norm, [block rows, hidden]: an anchor and its masks, request after request. */
+  readonly hidden: OwnedTensor<'f32'>;
+  /** [draft tokens, head rows], request after request. */
+  readonly logits: OwnedTensor<'f32'>;
+}
+
 export class DflashDrafter implements Drafter {
   readonly kind = 'dflash';
   readonly maxDraftTokens: number;
@@ -45,6 +53,7 @@ export class DflashDrafter implements Drafter {
   readonly #pool: CachePool;
   readonly #idle: CacheTensors;
   readonly #tensors: StepTensors;
+  #activations: DraftActivations | null = null;
   /** Window of the layers that need a bias; a config has one window for all its sliding layers. */
   readonly #biasWindow: number | null;
 
@@ -78,6 +87,11 @@ export class DflashDrafter implements Drafter {
   /** Loads the sessions for several sequences, so that no request waits for them. */
   async warmUp(): Promise<void> {
     await this.#sessions.loadAll();
+  }
+
+  /** For those who study a drafter; null before the first draft. */
+  get activations(): DraftActivations | null {
+    return this.#activations;
   }
 
   open(): DraftState {
@@ -176,9 +190,11 @@ export class DflashDrafter implements Drafter {
     const probabilities = this.#tensors.shaped(DRAFT_IO.probabilities, 'f32', [drafts, 1]);
     session.binding.output(DRAFT_IO.ids, ids);
     session.binding.output(DRAFT_IO.probabilities, probabilities);
-    session.binding.output(DRAFT_IO.logits, this.#tensors.shaped(DRAFT_IO.logits, 'f32', [drafts, graph.head.outFeatures]));
-    const hiddenShape = [layout.blockIds.length, config.hidden];
-    session.binding.output(DRAFT_IO.hidden, this.#tensors.shaped(DRAFT_IO.hidden, 'f32', hiddenShape));
+    const logits = this.#tensors.shaped(DRAFT_IO.logits, 'f32', [drafts, graph.head.outFeatures]);
+    const hidden = this.#tensors.shaped(DRAFT_IO.hidden, 'f32', [layout.blockIds.length, config.hidden]);
+    session.binding.output(DRAFT_IO.logits, logits);
+    session.binding.output(DRAFT_IO.hidden, hidden);
+    this.#activations = { hidden, logits };
     return { ids, probabilities };
   }
 
