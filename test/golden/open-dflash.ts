@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TokenId } from '../../src/core/token.ts';
+import { readDflashConfig } from '../../src/drafter/dflash/dflash-config.ts';
+import type { DflashDrafter } from '../../src/drafter/dflash/dflash-drafter.ts';
+import { loadDflash } from '../../src/drafter/dflash/load-dflash.ts';
+import { CPU } from '../../src/onnx/device.ts';
+import type { OnnxTarget } from '../../src/target/onnx-target.ts';
+import { borrowed, loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
+import { testRuntime } from '../support/runtime.ts';
+
+const FIXTURES = join(import.meta.dirname, 'fixtures');
+
+export interface GoldenStep {
+  /** Position of the anchor. */
+  readonly start: number;
+  readonly anchor: TokenId;
+  /** Feature rows that were handed over. */
+  readonly context_rows: number;
+  readonly draft: readonly TokenId[];
+  /** Draft tokens that the target agreed with, also beyond a stop token or the length limit. */
+  readonly accepted: number;
+  /** Tokens kept after a stop token or the length limit. */
+  readonly produced: number;
+}
+
+export interface GoldenRun {
+  readonly prompt: readonly TokenId[];
+  readonly max_new_tokens: number;
+  readonly stop_token_ids?: readonly TokenId[];
+  readonly output: readonly TokenId[];
+  readonly acceptance_lengths: readonly number[];
+  readonly steps: readonly GoldenStep[];
+}
+
+export function readGoldenRuns(name: string): readonly GoldenRun[] {
+  return JSON.parse(readFileSync(join(FIXTURES, name, 'golden.json'), 'utf8')).runs;
+}
+
+/** A drafter and the target that it was made for, both in f32. */
+export class DflashPair implements AsyncDisposable {
+  readonly target: OnnxTarget;
+  readonly drafter: DflashDrafter;
+  readonly #temporary: TemporaryFolder;
+
+  private constructor(target: OnnxTarget, drafter: DflashDrafter, temporary: TemporaryFolder) {
+    this.target = target;
+    this.drafter = drafter;
+    this.#temporary = temporary;
+  }
+
+  static async open(drafterFolder: string, targetFolder: string): Promise<DflashPair> {
+    const temporary = new TemporaryFolder();
+    const config = readDflashConfig(drafterFolder);
+    const loaded = await loadTestTarget({ folder: targetFolder, cacheDir: temporary.path, taps: config.taps });
+    const drafter = await loadDflash({
+      runtime: testRuntime(),
+      device: CPU,
+      folder: drafterFolder,
+      config,
+      format: 'f32',
+      cacheDir: temporary.path,
+      target: borrowed(loaded),
+    });
+    return new DflashPair(loaded.target, drafter, temporary);
+  }
+
+  static openFixture(name: string): Promise<DflashPair> {
+    return DflashPair.open(join(FIXTURES, name), join(FIXTURES, 'dflash-target'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.drafter[Symbol.asyncDispose]();
+    await this.target[Symbol.asyncDispose]();
+    await this.#temporary[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,58 @@
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { WeightFormat } from '../../src/checkpoint/weight-plan.ts';
+import type { BorrowedTarget } from '../../src/drafter/borrowed-target.ts';
+import { CPU } from '../../src/onnx/device.ts';
+import { readModelConfig } from '../../src/target/hf-config.ts';
+import { type LoadedTarget, loadTarget } from '../../src/target/load-target.ts';
+import { testRuntime } from './runtime.ts';
+
+/** A folder for converted weights that goes away with its owner. */
+export class TemporaryFolder implements AsyncDisposable {
+  readonly path = mkdtempSync(join(tmpdir(), 'blockdraft-test-'));
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+export interface TestTargetOptions {
+  readonly folder: string;
+  readonly cacheDir: string;
+  readonly format?: WeightFormat;
+  readonly taps?: readonly number[];
+  readonly maxContext?: number;
+  readonly maxSequences?: number;
+  readonly maxRows?: number;
+}
+
+export function loadTestTarget(options: TestTargetOptions): Promise<LoadedTarget> {
+  const { folder, cacheDir, format = 'f32', taps = [] } = options;
+  return loadTarget({
+    runtime: testRuntime(),
+    device: CPU,
+    folder,
+    config: readModelConfig(folder),
+    format,
+    maxContext: options.maxContext ?? null,
+    maxSequences: options.maxSequences ?? 4,
+    maxRows: options.maxRows ?? 256,
+    taps,
+    cacheDir,
+  });
+}
+
+/** What a drafter may borrow of a target. */
+export function borrowed({ target, checkpoint, embedding, head }: LoadedTarget): BorrowedTarget {
+  return {
+    ...target.facts,
+    maxSequences: target.maxSequences,
+    checkpoint,
+    embedding,
+    head,
+    weight: (name) => target.weights.get(name),
+    prepacked: target.prepacked,
+  };
+}
