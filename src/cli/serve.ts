@@ -34,7 +34,8 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       apiKeys: options.apiKey,
       allowedOrigins: options.allowedOrigin,
       perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
-      closeGraceMs: options.shutdownTimeout * 1000,
+      // Connections outlive the engine's deadline, so that its last word still reaches whoever waits.
+      closeGraceMs: (options.shutdownTimeout + 1) * 1000,
     },
   });
 

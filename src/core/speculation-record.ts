@@ -12,6 +12,12 @@ export type NoDraftReason =
   | 'context-limit'
   /** The drafter had nothing to propose. */
   | 'no-proposal'
+  /** Drafts of this sequence have cost more time than they saved. */
+  | 'low-acceptance'
+  /** The draft tokens were too unlikely to be accepted to be worth their rows. */
+  | 'low-confidence'
+  /** With this many sequences in the step, draft rows cost more time than they save. */
+  | 'load'
   /** The drafter failed on this sequence; it goes on without it. */
   | 'drafter-failed';
 

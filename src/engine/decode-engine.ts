@@ -62,8 +62,8 @@ export class DecodeEngine implements Engine {
     };
   }
 
-  encode(text: string): readonly number[] {
-    return this.#parts.tokenizer.encode(text, { addSpecialTokens: true });
+  encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly number[] {
+    return this.#parts.tokenizer.encode(text, options);
   }
 
   renderChat(messages: readonly ChatMessage[]): string {

@@ -60,8 +60,12 @@ export interface EngineLoad {
 export interface Engine extends AsyncDisposable {
   readonly info: EngineInfo;
   load(): EngineLoad;
-  /** Ids of the text; special tokens written in the text are recognised. */
-  encode(text: string): readonly TokenId[];
+  /**
+   * Ids of the text; special tokens written in the text are recognised.
+   * @param options.addSpecialTokens adds what the tokenizer puts around a text, such as a begin-of-sequence token; a
+   *   rendered chat has its own already
+   */
+  encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly TokenId[];
   /** The prompt text that the model's chat template makes of the messages, generation prompt included. */
   renderChat(messages: readonly ChatMessage[]): string;
   /**

@@ -43,7 +43,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
     closeCode: CLOSE_CODE.policy,
   },
   unauthorized: { status: 401, type: 'invalid_request_error', code: 'invalid_api_key', closeCode: CLOSE_CODE.policy },
-  overloaded: { status: 429, type: 'overloaded_error', code: 'overloaded', closeCode: CLOSE_CODE.tryAgainLater, retryAfter: 1 },
+  overloaded: { status: 503, type: 'overloaded_error', code: 'overloaded', closeCode: CLOSE_CODE.tryAgainLater, retryAfter: 1 },
   unavailable: {
     status: 503,
     type: 'unavailable_error',

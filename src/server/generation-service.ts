@@ -59,7 +59,7 @@ export class GenerationService {
       },
       chat: (body) => {
         const { params, messages } = parseChat(body);
-        const encode = (engine: Engine) => [engine.encode(engine.renderChat(messages))];
+        const encode = (engine: Engine) => [engine.encode(engine.renderChat(messages), { addSpecialTokens: false })];
         return { params, format: chatFormat, encode };
       },
     };
@@ -166,7 +166,7 @@ export function checkModel(model: string | null, info: EngineInfo): void {
 }
 
 function promptTokens(engine: Engine, prompt: Prompt): readonly TokenId[] {
-  if (typeof prompt === 'string') return engine.encode(prompt);
+  if (typeof prompt === 'string') return engine.encode(prompt, { addSpecialTokens: true });
   const unknownId = prompt.find((id) => id >= engine.info.vocabSize);
   if (unknownId !== undefined) throw tokenRangeError('prompt', unknownId, engine.info);
   return prompt;

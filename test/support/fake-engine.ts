@@ -46,6 +46,8 @@ const DRAFT_MS = 2;
 export class FakeEngine implements Engine {
   readonly info: EngineInfo;
   readonly clock: FakeClock;
+  /** Every text that was encoded, in order. */
+  readonly encoded: { readonly text: string; readonly addSpecialTokens: boolean }[] = [];
   /** Every request that came, in order. */
   readonly requests: GenerateRequest[] = [];
   /** Every end, in order. */
@@ -80,7 +82,8 @@ export class FakeEngine implements Engine {
     return { running: this.#running, waiting: this.#queue.length, cacheUsage: this.#cachePositions / capacity };
   }
 
-  encode(text: string): readonly TokenId[] {
+  encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
+    this.encoded.push({ text, addSpecialTokens });
     return encodeBytes(text);
   }
 

@@ -8,7 +8,7 @@ const ROWS: readonly (readonly [ErrorCode, number, string, string, number])[] = 
   ['model_not_found', 404, 'invalid_request_error', 'model_not_found', 1008],
   ['context_length_exceeded', 400, 'invalid_request_error', 'context_length_exceeded', 1008],
   ['unauthorized', 401, 'invalid_request_error', 'invalid_api_key', 1008],
-  ['overloaded', 429, 'overloaded_error', 'overloaded', 1013],
+  ['overloaded', 503, 'overloaded_error', 'overloaded', 1013],
   ['unavailable', 503, 'unavailable_error', 'unavailable', 1013],
   ['aborted', 499, 'invalid_request_error', 'aborted', 1000],
   ['invalid_config', 500, 'server_error', 'internal_error', 1011],

@@ -244,6 +244,13 @@ describe('a request that cannot be served', () => {
     expect(await errorOf(response)).toMatchObject({ code, param });
   });
 
+  test('adds no special tokens to a rendered chat, which has its own', async () => {
+    const { app, engine } = setUp();
+    await post(app, '/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] });
+    await post(app, '/v1/completions', { prompt: 'hi' });
+    expect(engine.encoded.map(({ addSpecialTokens }) => addSpecialTokens)).toEqual([false, true]);
+  });
+
   test('names the messages when they are too long', async () => {
     const { app } = setUp();
     const response = await post(app, '/v1/chat/completions', { messages: [{ role: 'user', content: 'x'.repeat(600) }] });
@@ -258,7 +265,7 @@ describe('a request that cannot be served', () => {
     const second = await post(app, '/v1/completions', { prompt: 'x' });
     gate.open();
     expect((await within('the first request ends', first)).status).toBe(200);
-    expect(second.status).toBe(429);
+    expect(second.status).toBe(503);
     expect(second.headers.get('retry-after')).toMatch(/^\d+$/);
     expect(await errorOf(second)).toMatchObject({ type: 'overloaded_error', code: 'overloaded' });
   });

@@ -1,0 +1,131 @@
+/** Drafts as long as they pay: expected tokens per millisecond decide, before drafting and after it. */
+import type { Proposal } from '../../drafter/drafter.ts';
+import type { Sequence } from '../sequence.ts';
+import { AcceptanceModel } from './acceptance-model.ts';
+import { bestLengths } from './best-lengths.ts';
+import type { CostModel } from './cost-model.ts';
+import type { DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
+
+/** Share of the newest round in a sequence's running gain: about the last ten rounds count. */
+const GAIN_RATE = 0.1;
+/** Rounds without drafts between two probes; doubled as long as probes do not pay. */
+const FIRST_PROBE = 8;
+const LAST_PROBE = 64;
+/** Rounds that the longest useful draft is remembered for. */
+const REACH_ROUNDS = 16;
+
+/** What is known of one sequence. */
+interface Experience {
+  /** Milliseconds that drafting saves a round; null before the first draft. */
+  gain: number | null;
+  /** Rounds since the last draft. */
+  idle: number;
+  probeAfter: number;
+  /** Lengths chosen in the last rounds, newest last. */
+  readonly chosen: number[];
+}
+
+/**
+ * Two decisions each round, for all sequences of a step together.
+ *
+ * Whether to draft: a sequence whose drafts have cost more than they saved goes without, and is probed now and then, as
+ * text changes. How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its
+ * survival; {@link bestLengths} takes those that raise the expected tokens per millisecond.
+ */
+export class AutoLength implements LengthPolicy {
+  readonly #costs: CostModel;
+  readonly #acceptance = new AcceptanceModel();
+  readonly #experience = new WeakMap<Sequence, Experience>();
+  /** Gain of the average sequence, where a new one starts. */
+  #typicalGain: number | null = null;
+
+  /** @param costs of the target and of this drafter, on this machine */
+  constructor(costs: CostModel) {
+    this.#costs = costs;
+  }
+
+  ask(sequences: readonly { readonly sequence: Sequence; readonly budget: number }[], step: StepContext): readonly DraftLimit[] {
+    return sequences.map(({ sequence, budget }) => {
+      if (budget === 0) return { tokens: 0, reason: null };
+      const experience = this.#experienceOf(sequence);
+      const gain = experience.gain ?? this.#typicalGain;
+      if (gain !== null && gain < 0 && experience.idle < experience.probeAfter) {
+        experience.idle++;
+        return { tokens: 0, reason: step.decoding > 1 ? 'load' : 'low-acceptance' };
+      }
+      experience.idle = 0;
+      // A draft one longer than was of use lately finds out when more would be.
+      const reach = experience.chosen.length < REACH_ROUNDS ? budget : Math.max(...experience.chosen) + 1;
+      return { tokens: Math.min(budget, reach), reason: reach < budget ? 'low-confidence' : null };
+    });
+  }
+
+  trim(
+    drafts: readonly { readonly sequence: Sequence; readonly proposal: Proposal }[],
+    step: StepContext,
+    draftMs: number,
+  ): readonly DraftLimit[] {
+    const drafting = drafts.filter(({ proposal }) => proposal.tokens.length > 0);
+    if (drafting.length > 0) this.#costs.observeDraft(drafting.length, draftMs);
+    const survivals = drafts.map(({ sequence, proposal }) => this.#survivals(sequence, proposal));
+    const plainRows = step.decoding - drafts.length + step.promptRows;
+    const stepMs = (rows: number) => this.#costs.stepMs(rows + plainRows, step.decoding);
+    const choice = bestLengths(survivals, draftMs, stepMs);
+
+    const plainMs = stepMs(drafts.length);
+    const msPerToken = plainMs / step.decoding;
+    const draftRows = choice.lengths.reduce((sum, length) => sum + length, 0);
+    const msPerRow = draftRows === 0 ? 0 : (choice.expectedMs - draftMs - plainMs) / draftRows;
+    return drafts.map(({ sequence, proposal }, i) => {
+      const length = choice.lengths[i] as number;
+      if (proposal.tokens.length > 0) {
+        const extraTokens = (survivals[i] as readonly number[]).slice(0, length).reduce((sum, survival) => sum + survival, 0);
+        this.#learnGain(sequence, length, extraTokens * msPerToken - length * msPerRow - draftMs / drafting.length);
+      }
+      return { tokens: length, reason: length < proposal.tokens.length ? (step.decoding > 1 ? 'load' : 'low-confidence') : null };
+    });
+  }
+
+  learn(verified: Parameters<LengthPolicy['learn']>[0]): void {
+    for (const { sequence, proposal, round } of verified) {
+      for (let slot = 0; slot < round.evaluated; slot++) {
+        this.#acceptance.observe(slotOf(sequence, proposal, slot), slot < round.accepted);
+      }
+    }
+  }
+
+  learnStep(rows: number, sequences: number, verifyMs: number): void {
+    this.#costs.observeStep(rows, sequences, verifyMs);
+  }
+
+  #survivals(sequence: Sequence, proposal: Proposal): readonly number[] {
+    let survival = 1;
+    return proposal.tokens.map((_, slot) => {
+      survival *= this.#acceptance.probability(slotOf(sequence, proposal, slot));
+      return survival;
+    });
+  }
+
+  #learnGain(sequence: Sequence, length: number, gain: number): void {
+    const experience = this.#experienceOf(sequence);
+    const before = experience.gain ?? this.#typicalGain ?? gain;
+    experience.gain = before + GAIN_RATE * (gain - before);
+    experience.probeAfter = gain > 0 ? FIRST_PROBE : Math.min(experience.probeAfter * 2, LAST_PROBE);
+    experience.chosen.push(length);
+    if (experience.chosen.length > REACH_ROUNDS) experience.chosen.shift();
+    this.#typicalGain = this.#typicalGain === null ? gain : this.#typicalGain + (GAIN_RATE / 4) * (gain - this.#typicalGain);
+  }
+
+  #experienceOf(sequence: Sequence): Experience {
+    let experience = this.#experience.get(sequence);
+    if (experience === undefined) {
+      experience = { gain: null, idle: 0, probeAfter: FIRST_PROBE, chosen: [] };
+      this.#experience.set(sequence, experience);
+    }
+    return experience;
+  }
+}
+
+function slotOf(sequence: Sequence, proposal: Proposal, slot: number) {
+  return { slot, confidence: proposal.probabilities?.[slot] ?? null, sampled: sequence.sampling.temperature > 0 };
+}

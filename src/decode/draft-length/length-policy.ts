@@ -1,0 +1,37 @@
+/** PORT: who decides how long drafts are. Whatever is decided, the text is the same. */
+import type { NoDraftReason } from '../../core/speculation-record.ts';
+import type { RoundRecord } from '../../core/speculation-record.ts';
+import type { Proposal } from '../../drafter/drafter.ts';
+import type { Sequence } from '../sequence.ts';
+
+/** A limit on one sequence's draft, and the reason when it is lower than what was asked for. */
+export interface DraftLimit {
+  readonly tokens: number;
+  readonly reason: NoDraftReason | null;
+}
+
+/** The step that drafts are for. */
+export interface StepContext {
+  /** Sequences that decode in it, those that do not draft included. */
+  readonly decoding: number;
+  /** Rows of it that are prompts'. */
+  readonly promptRows: number;
+}
+
+export interface LengthPolicy {
+  /** Before drafting: how much to ask of the drafter for a sequence that may have up to `budget` draft tokens. */
+  ask(sequences: readonly { readonly sequence: Sequence; readonly budget: number }[], step: StepContext): readonly DraftLimit[];
+  /**
+   * After drafting: how much of each draft to verify.
+   * @param draftMs what drafting took
+   */
+  trim(
+    drafts: readonly { readonly sequence: Sequence; readonly proposal: Proposal }[],
+    step: StepContext,
+    draftMs: number,
+  ): readonly DraftLimit[];
+  /** After verifying. */
+  learn(verified: readonly { readonly sequence: Sequence; readonly proposal: Proposal; readonly round: RoundRecord }[]): void;
+  /** Of every step that has decoding sequences; `rows` counts all of them, prompts' included. */
+  learnStep(rows: number, sequences: number, verifyMs: number): void;
+}
