@@ -27,6 +27,8 @@ export class ScriptedTarget implements Target {
   readonly cacheBytesPerPosition = 0;
   /** Rows of each step that was started. */
   readonly stepRows: number[] = [];
+  /** Rows whose logits were asked for, of each step that was started. */
+  readonly logitRows: number[] = [];
   readonly #options: ScriptedTargetOptions;
   #openCaches = 0;
   #stepping = false;
@@ -75,6 +77,7 @@ export class ScriptedTarget implements Target {
     const caches = this.#checked(spans);
     const step = this.stepRows.length;
     this.stepRows.push(spans.reduce((sum, span) => sum + span.tokens.length, 0));
+    this.logitRows.push(spans.reduce((sum, span) => sum + span.tokens.length - span.logitsFrom, 0));
     this.#stepping = true;
     try {
       // A step that does not come to its end has written behind the caches' lengths all the same.

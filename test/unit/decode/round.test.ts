@@ -61,6 +61,19 @@ describe('a drafter that is', () => {
   });
 });
 
+describe('a prompt that is longer than a step', () => {
+  it('is computed in chunks, with logits for its last row only, and drafts begin behind it', async () => {
+    const target = openTarget({ maxRows: 4 });
+    const asked = { prompt: [1, 2, 3, 4, 5, 6, 7, 0, 1], maxTokens: 5 };
+    const sequence = start(target, asked, new CheckedDrafter(new OracleDrafter(knowing)));
+    const outcomes = await finish(target, [sequence]);
+    expect(answer(sequence)).toEqual(expectedAnswer(nextLogits, asked));
+    expect(outcomes.map(({ sequences: [outcome] }) => outcome?.promptRows)).toEqual([4, 4, 1, 0]);
+    expect(target.stepRows).toEqual([4, 4, 1, 4]);
+    expect(target.logitRows).toEqual([0, 0, 1, 4]);
+  });
+});
+
 describe('an answer that ends inside a block', () => {
   const full = expectedAnswer(nextLogits, { prompt: PROMPT, maxTokens: 6 });
   // The first token is the prompt's; the block's four slots and the bonus follow.

@@ -94,6 +94,12 @@ describe('a sequence', () => {
     expect(state.disposals).toBe(1);
   });
 
+  it('says what a drafter failed of first, not that it cannot let go either', () => {
+    const { sequence } = placed({ drafting: { drafter: new NgramDrafter(), state: countedState(true), limit: 4 } });
+    sequence.dropDrafter('out of luck');
+    expect(sequence.drafterError).toBe('out of luck');
+  });
+
   it('gives back the cache and the drafter’s state, even when that one fails at it', () => {
     const state = countedState();
     const kept = placed({ drafting: { drafter: new NgramDrafter(), state, limit: 4 } });
