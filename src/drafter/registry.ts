@@ -60,7 +60,8 @@ export async function drafterFromModule(path: string): Promise<DrafterSource> {
   try {
     module = (await import(pathToFileURL(file).href)) as Partial<DrafterModule>;
   } catch (cause) {
-    throw new AppError('invalid_config', `Cannot load the drafter module ${file}: ${(cause as Error).message}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new AppError('invalid_config', `Cannot load the drafter module ${file}: ${reason}`, { cause });
   }
   const { createDrafter, taps = [] } = module;
   if (typeof createDrafter !== 'function') {

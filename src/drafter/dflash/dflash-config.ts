@@ -50,9 +50,10 @@ const dflashSchema = z.strictObject({
   final_logit_softcapping: z.number().positive().nullish(),
 });
 
+const formatSchema = z.looseObject({ speculators_model_type: z.string().optional() });
+
 const configSchema = z.looseObject({
   architectures: z.array(z.string()).nullish(),
-  speculators_model_type: z.string().optional(),
   hidden_size: z.number().int().positive(),
   intermediate_size: z.number().int().positive(),
   num_hidden_layers: z.number().int().positive(),
@@ -82,16 +83,21 @@ type RawConfig = z.infer<typeof configSchema>;
 /** @throws AppError `invalid_checkpoint` naming what is missing, contradictory or of another format */
 export function readDflashConfig(folder: string): DflashConfig {
   const file = join(folder, 'config.json');
+  refuseSpeculators(readJson(file, formatSchema), file);
   return toConfig(readJson(file, configSchema), file);
+}
+
+/** Before anything else is looked for: that format keeps the sizes elsewhere, and to miss one of them would say nothing. */
+function refuseSpeculators({ speculators_model_type: type }: z.infer<typeof formatSchema>, file: string): void {
+  if (type === undefined) return;
+  throw new AppError(
+    'invalid_checkpoint',
+    `${file}: this is a speculators checkpoint (${type}), whose layer ids mean other layers; only z-lab's layout is supported`,
+  );
 }
 
 function toConfig(raw: RawConfig, file: string): DflashConfig {
   const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
-  if (raw.speculators_model_type !== undefined) {
-    throw refuse(
-      `this is a speculators checkpoint (${raw.speculators_model_type}), whose layer ids mean other layers; only z-lab's layout is supported`,
-    );
-  }
   if (!raw.architectures?.includes('DFlashDraftModel')) {
     throw refuse(`expected architectures ["DFlashDraftModel"], got ${JSON.stringify(raw.architectures ?? null)}`);
   }
@@ -99,6 +105,14 @@ function toConfig(raw: RawConfig, file: string): DflashConfig {
     throw refuse(`expected hidden_act silu, got ${raw.hidden_act}`);
   }
   const headDim = raw.head_dim ?? raw.hidden_size / raw.num_attention_heads;
+  if (!Number.isInteger(headDim)) {
+    throw refuse(`expected a hidden_size ${raw.hidden_size} that num_attention_heads ${raw.num_attention_heads} divides`);
+  }
+  if (raw.num_attention_heads % raw.num_key_value_heads !== 0) {
+    throw refuse(
+      `expected num_attention_heads ${raw.num_attention_heads} to be a multiple of num_key_value_heads, got ${raw.num_key_value_heads}`,
+    );
+  }
   const blockSize = eitherPlace(raw, 'block_size', refuse);
   const maskTokenId = eitherPlace(raw, 'mask_token_id', refuse);
   const taps = eitherPlace(raw, 'target_layer_ids', refuse);
