@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest';
+import { readDflashConfig } from '../../../src/drafter/dflash/dflash-config.ts';
+import { CONFIG, dflashFolder } from './dflash-fixture.ts';
+
+const inner = CONFIG.dflash_config;
+
+describe('the config of a DFlash drafter', () => {
+  it('is read as z-lab writes it', async () => {
+    expect(readDflashConfig(await dflashFolder())).toEqual({
+      hidden: 8,
+      intermediate: 16,
+      layers: 1,
+      heads: 2,
+      kvHeads: 1,
+      headDim: 4,
+      vocab: 40,
+      normEpsilon: 1e-6,
+      rope: { theta: 10_000, dims: 4, scaling: { type: 'default' } },
+      attentionBias: false,
+      blockSize: 4,
+      maskTokenId: 1,
+      taps: [0, 2],
+      targetLayers: 4,
+      attention: [{ causal: false, window: null }],
+      inputEmbeddingScale: 1,
+      outputMultiplier: 1,
+      logitSoftcap: null,
+    });
+  });
+
+  it('has the block, the mask and the taps at the top level or in dflash_config', async () => {
+    const { dflash_config: _, block_size: __, ...rest } = CONFIG;
+    const outer = readDflashConfig(await dflashFolder({ ...rest, block_size: 5, mask_token_id: 3, target_layer_ids: [1] }));
+    expect(outer).toMatchObject({ blockSize: 5, maskTokenId: 3, taps: [1] });
+    const within = { mask_token_id: 3, target_layer_ids: [1], block_size: 5 };
+    expect(readDflashConfig(await dflashFolder({ ...rest, dflash_config: within }))).toMatchObject({
+      blockSize: 5,
+      maskTokenId: 3,
+      taps: [1],
+    });
+    const both = { ...CONFIG, dflash_config: { ...inner, block_size: 4 } };
+    expect(readDflashConfig(await dflashFolder(both)).blockSize).toBe(4);
+  });
+
+  it('keeps the order of the taps, in which fc takes them', async () => {
+    const config = { ...CONFIG, dflash_config: { ...inner, target_layer_ids: [2, 0] } };
+    expect(readDflashConfig(await dflashFolder(config)).taps).toEqual([2, 0]);
+  });
+
+  it('has factors that act on embeddings and logits', async () => {
+    const config = {
+      ...CONFIG,
+      output_multiplier: 2,
+      dflash_config: { ...inner, input_embedding_scale: 3, final_logit_softcapping: 30 },
+    };
+    expect(readDflashConfig(await dflashFolder(config))).toMatchObject({
+      inputEmbeddingScale: 3,
+      outputMultiplier: 2,
+      logitSoftcap: 30,
+    });
+  });
+
+  const sliding = { num_hidden_layers: 2, layer_types: ['sliding_attention', 'full_attention'], sliding_window: 16 };
+  it.each([
+    {
+      title: 'sliding layers causal in the block and full ones not',
+      config: sliding,
+      attention: [
+        { causal: true, window: 16 },
+        { causal: false, window: null },
+      ],
+    },
+    {
+      title: 'all as is_causal says',
+      config: { ...sliding, is_causal: false },
+      attention: [
+        { causal: false, window: 16 },
+        { causal: false, window: null },
+      ],
+    },
+    {
+      title: 'all as dflash_config.causal says',
+      config: { ...sliding, dflash_config: { ...inner, causal: true } },
+      attention: [
+        { causal: true, window: 16 },
+        { causal: true, window: null },
+      ],
+    },
+  ])('makes $title', async ({ config, attention }) => {
+    expect(readDflashConfig(await dflashFolder({ ...CONFIG, ...config })).attention).toEqual(attention);
+  });
+
+  it.each([
+    { title: 'the format of speculators', config: { speculators_model_type: 'dflash' }, message: /speculators/ },
+    {
+      title: 'another architecture',
+      config: { architectures: ['LlamaForCausalLM'] },
+      message: /DFlashDraftModel.*LlamaForCausalLM/,
+    },
+    { title: 'another activation', config: { hidden_act: 'gelu' }, message: /silu.*gelu/ },
+    {
+      title: 'a mask outside the vocabulary',
+      config: { dflash_config: { ...inner, mask_token_id: 40 } },
+      message: /vocab_size 40, got 40/,
+    },
+    {
+      title: 'a tap above the target',
+      config: { dflash_config: { ...inner, target_layer_ids: [0, 7] } },
+      message: /0 to 3 .*got 7/,
+    },
+    { title: 'a tap below it', config: { dflash_config: { ...inner, target_layer_ids: [-1, 2] } }, message: /0 to 3 .*got -1/ },
+    {
+      title: 'a tap on the last layer',
+      config: { dflash_config: { ...inner, target_layer_ids: [0, 3] } },
+      message: /last layer \(3\)/,
+    },
+    { title: 'two block sizes', config: { dflash_config: { ...inner, block_size: 8 } }, message: /block_size is 8 .* and 4 / },
+    {
+      title: 'two lists of taps',
+      config: { target_layer_ids: [0, 1] },
+      message: /target_layer_ids is \[0,2\] .* and \[0,1\] /,
+    },
+    { title: 'no block size', config: { block_size: undefined }, message: /block_size/ },
+    { title: 'a block of one slot', config: { block_size: 1 }, message: /block_size/ },
+    { title: 'no taps', config: { dflash_config: { mask_token_id: 1 } }, message: /target_layer_ids/ },
+    {
+      title: 'an empty list of taps',
+      config: { dflash_config: { ...inner, target_layer_ids: [] } },
+      message: /target_layer_ids/,
+    },
+    { title: 'no mask', config: { dflash_config: { target_layer_ids: [0] } }, message: /mask_token_id/ },
+    {
+      title: 'a key in dflash_config that is not known',
+      config: { dflash_config: { ...inner, aux_norms: true } },
+      message: /aux_norms/,
+    },
+    {
+      title: 'a number of layer types that is not the number of layers',
+      config: { layer_types: ['full_attention', 'full_attention'] },
+      message: /expected 1 layer_types.*got 2/,
+    },
+    { title: 'sliding layers without a window', config: { layer_types: ['sliding_attention'] }, message: /sliding_window/ },
+    {
+      title: 'a window that is switched off',
+      config: { layer_types: ['sliding_attention'], sliding_window: 8, use_sliding_window: false },
+      message: /use_sliding_window/,
+    },
+    { title: 'no base of its rotary embedding', config: { rope_theta: undefined }, message: /rope_theta/ },
+    {
+      title: 'heads that do not divide the hidden size',
+      config: { head_dim: undefined, num_attention_heads: 3 },
+      message: /hidden_size 8 .* 3 divides/,
+    },
+    {
+      title: 'key heads that do not divide the heads',
+      config: { num_attention_heads: 3, num_key_value_heads: 2 },
+      message: /num_attention_heads 3 .* got 2/,
+    },
+  ])('is refused for $title', async ({ config, message }) => {
+    const folder = await dflashFolder({ ...CONFIG, ...config });
+    expect(() => readDflashConfig(folder)).toThrowError(
+      expect.objectContaining({ code: 'invalid_checkpoint', message: expect.stringMatching(message) }),
+    );
+  });
+
+  it('is recognised as one of speculators, which has nothing where z-lab has its sizes', async () => {
+    const folder = await dflashFolder({
+      architectures: ['DFlashDraftModel'],
+      speculators_model_type: 'dflash',
+      block_size: 8,
+      aux_hidden_state_layer_ids: [1, 2],
+      transformer_layer_config: { hidden_size: 8 },
+    });
+    expect(() => readDflashConfig(folder)).toThrowError(/speculators/);
+  });
+});

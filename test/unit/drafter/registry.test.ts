@@ -1,0 +1,118 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { DrafterContext } from '../../../src/drafter/drafter-context.ts';
+import { drafterFromModule, drafterFromName } from '../../../src/drafter/registry.ts';
+import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
+import { CONFIG, dflashFolder } from './dflash-fixture.ts';
+
+/** Drafters of plain JavaScript are made with nothing. */
+const NO_CONTEXT = {} as DrafterContext;
+const TARGET = 'models/some-target';
+
+describe('a drafter by name', () => {
+  it('is none at all for none', () => {
+    expect(drafterFromName('none', TARGET)).toBeNull();
+  });
+
+  it('is prompt look-up for ngram', async () => {
+    const source = drafterFromName('ngram', TARGET);
+    expect(source).toMatchObject({ name: 'ngram', taps: [] });
+    expect(await source?.load(NO_CONTEXT)).toMatchObject({ kind: 'ngram' });
+  });
+
+  it('is the folder beside the target for dflash', async () => {
+    const parent = await temporaryFolder();
+    const folder = join(parent, 'tiny-dflash');
+    await mkdir(folder);
+    await writeFile(join(folder, 'config.json'), JSON.stringify(CONFIG));
+    expect(drafterFromName('dflash', join(parent, 'tiny'))).toMatchObject({ name: 'tiny-dflash', taps: [0, 2] });
+    expect(drafterFromName('dflash', `${join(parent, 'tiny')}/`)).toMatchObject({ name: 'tiny-dflash' });
+  });
+
+  it('is refused when that folder is not there, which is named', () => {
+    expect(() => drafterFromName('dflash', 'no-such-target')).toThrowError(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(/no-such-target-dflash/) }),
+    );
+  });
+
+  it.each(['no-such-drafter', 'toString', '__proto__'])('is refused for %s, and the names are told', (name) => {
+    expect(() => drafterFromName(name, TARGET)).toThrowError(
+      expect.objectContaining({
+        code: 'invalid_config',
+        message: expect.stringMatching(new RegExp(`none, ngram, dflash .*${name}`)),
+      }),
+    );
+  });
+});
+
+describe('a drafter by folder', () => {
+  it('is named after it, with the taps that its config asks for', async () => {
+    const folder = await dflashFolder();
+    expect(drafterFromName(folder, TARGET)).toMatchObject({ name: basename(folder), taps: [0, 2] });
+  });
+
+  it('is refused when it is a file', async () => {
+    const file = join(await dflashFolder(), 'config.json');
+    expect(() => drafterFromName(file, TARGET)).toThrowError(expect.objectContaining({ code: 'invalid_config' }));
+  });
+
+  it('is refused when it has no config that can be used', async () => {
+    const empty = await temporaryFolder();
+    expect(() => drafterFromName(empty, TARGET)).toThrowError(expect.objectContaining({ code: 'invalid_checkpoint' }));
+    const folder = await dflashFolder({ ...CONFIG, architectures: ['LlamaForCausalLM'] });
+    expect(() => drafterFromName(folder, TARGET)).toThrowError(expect.objectContaining({ code: 'invalid_checkpoint' }));
+  });
+});
+
+describe('a drafter by module', () => {
+  async function moduleOf(code: string): Promise<string> {
+    const file = join(await temporaryFolder(), 'my-drafter.mjs');
+    await writeFile(file, code);
+    return file;
+  }
+
+  it('is what its createDrafter makes, with the taps that it exports', async () => {
+    const path = await moduleOf(
+      "export const taps = [1, 3]; export const createDrafter = async (context) => ({ kind: 'mine', context });",
+    );
+    const source = await drafterFromModule(path);
+    expect(source).toMatchObject({ name: 'my-drafter', taps: [1, 3] });
+    expect(await source.load(NO_CONTEXT)).toEqual({ kind: 'mine', context: NO_CONTEXT });
+  });
+
+  it.each([
+    { title: 'does not parse', code: 'export const = 1', message: /Cannot load/ },
+    { title: 'throws', code: "throw new Error('no luck');", message: /Cannot load .*no luck/ },
+    { title: 'throws what is no error', code: "throw 'no luck';", message: /Cannot load .*no luck/ },
+    { title: 'exports something else', code: 'export const makeDrafter = 1;', message: /createDrafter, got makeDrafter/ },
+    { title: 'exports nothing', code: '', message: /createDrafter, got nothing/ },
+    {
+      title: 'exports a drafter instead of a function',
+      code: 'export const createDrafter = {};',
+      message: /function createDrafter/,
+    },
+    {
+      title: 'exports taps that are no list',
+      code: 'export const taps = 3; export const createDrafter = () => {};',
+      message: /taps .*got 3/,
+    },
+    {
+      title: 'exports taps that are no layers',
+      code: 'export const taps = [-1]; export const createDrafter = () => {};',
+      message: /taps .*\[-1\]/,
+    },
+  ])('is refused when it $title', async ({ code, message }) => {
+    await expect(drafterFromModule(await moduleOf(code))).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it('is refused when there is no such file', async () => {
+    await expect(drafterFromModule('no-such-module.ts')).rejects.toMatchObject({
+      code: 'invalid_config',
+      message: expect.stringMatching(/no-such-module\.ts/),
+    });
+  });
+});
