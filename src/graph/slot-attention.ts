@@ -52,7 +52,8 @@ export interface RotaryTables {
 
 export interface SlotAttentionSpec extends AttentionShape {
   readonly layer: number;
-  readonly rotary: RotaryTables;
+  /** Null: queries and keys come rotated. */
+  readonly rotary: RotaryTables | null;
   /** False: every row of the run sees all others, as in a block of masked tokens. */
   readonly causal: boolean;
   /** Positions that a row may look back, itself included; null: all. */
@@ -84,7 +85,7 @@ export function windowBias(rows: number, total: number, window: number, bias: Fl
 }
 
 /**
- * Rotates queries and keys, appends keys and values to the slot's cache, and attends.
+ * Rotates queries and keys unless they are, appends keys and values to the slot's cache, and attends.
  * @param query [1, rows, heads · headDim], or queries, keys and values side by side when `key` and `value` are null
  * @param key [1, rows, kvHeads · headDim]
  * @param value [1, rows, kvHeads · headDim]
@@ -111,9 +112,8 @@ export function slotAttention(
       graph.input(names.pastValue, 'f32', cacheShape),
       slot.lastPosition,
       slot.total,
-      spec.rotary.cos,
-      spec.rotary.sin,
-      ...(needsWindowBias(spec) ? ['', slot.windowBias as Value] : []),
+      ...(spec.rotary === null ? [] : [spec.rotary.cos, spec.rotary.sin]),
+      ...(needsWindowBias(spec) ? [...(spec.rotary === null ? ['', ''] : []), '', slot.windowBias as Value] : []),
     ],
     [output, names.presentKey, names.presentValue],
     {
@@ -121,7 +121,7 @@ export function slotAttention(
       attributes: {
         num_heads: BigInt(spec.heads),
         kv_num_heads: BigInt(spec.kvHeads),
-        do_rotary: 1n,
+        do_rotary: spec.rotary === null ? 0n : 1n,
         rotary_interleaved: 0n,
         scale: 1 / Math.sqrt(spec.headDim),
         ...(spec.causal ? {} : { causal: 0n }),

@@ -1,34 +1,47 @@
-/** Keys and values of the sequences: fixed-size tensors that the graph updates in place. */
+/** What is kept of the sequences: keys and values, which the graph updates in place, and states of fixed size. */
 import { AppError } from '../core/app-error.ts';
 import { DisposedError } from '../core/disposed-error.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { OwnedTensor } from '../onnx/tensor.ts';
+import { type RecurrentShape, RecurrentState, RecurrentTensors } from './recurrent-state.ts';
 
 export interface CacheShape {
+  /** With keys and values. */
   readonly layers: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Of the layers with a recurrent state, where a model has such. */
+  readonly recurrent?: RecurrentShape | null;
 }
 
-/** Tensors of one sequence, by layer; [1, kvHeads, capacity, headDim] each. */
+/** Tensors of one sequence. */
 export class CacheTensors implements Disposable {
+  /** By layer; [1, kvHeads, capacity, headDim] each. */
   readonly keys: readonly OwnedTensor<'f32'>[];
+  /** By layer; [1, kvHeads, capacity, headDim] each. */
   readonly values: readonly OwnedTensor<'f32'>[];
+  /** Two buffers, which take turns. */
+  readonly recurrent: readonly [RecurrentTensors, RecurrentTensors] | null;
 
   constructor(runtime: OnnxRuntime, shape: CacheShape, capacity: number) {
     const allocate = () => OwnedTensor.allocate(runtime, 'f32', [1, shape.kvHeads, capacity, shape.headDim]);
     this.keys = Array.from({ length: shape.layers }, allocate);
     this.values = Array.from({ length: shape.layers }, allocate);
+    const { recurrent = null } = shape;
+    this.recurrent =
+      recurrent === null ? null : [new RecurrentTensors(runtime, recurrent), new RecurrentTensors(runtime, recurrent)];
   }
 
   [Symbol.dispose](): void {
-    for (const tensor of [...this.keys, ...this.values]) tensor[Symbol.dispose]();
+    for (const tensor of [...this.keys, ...this.values, ...(this.recurrent ?? [])]) tensor[Symbol.dispose]();
   }
 }
 
 /** A sequence's claim on tensors of the pool. */
 export class PooledCache implements Disposable {
   readonly capacity: number;
+  /** Null when no layer has one. */
+  readonly recurrent: RecurrentState | null;
   readonly #release: (tensors: CacheTensors) => void;
   #tensors: CacheTensors | null;
   #length = 0;
@@ -37,6 +50,11 @@ export class PooledCache implements Disposable {
     this.#tensors = tensors;
     this.capacity = capacity;
     this.#release = release;
+    this.recurrent = tensors.recurrent === null ? null : new RecurrentState(tensors.recurrent);
+  }
+
+  get disposed(): boolean {
+    return this.#tensors === null;
   }
 
   get tensors(): CacheTensors {
@@ -49,17 +67,25 @@ export class PooledCache implements Disposable {
     return this.#length;
   }
 
-  /** Forgets the positions from `length` on. Costs nothing: they are overwritten later. */
+  /**
+   * Forgets the positions from `length` on. Keys and values are overwritten later, which costs nothing.
+   * @throws StateNotKeptError when a recurrent state cannot follow
+   */
   truncate(length: number): void {
     if (length < 0 || length > this.#length) {
       throw new AppError('internal', `Expected a length of 0 to ${this.#length}, got ${length}`);
     }
+    this.recurrent?.truncate(length);
     this.#length = length;
   }
 
-  /** Counts rows that a step has written. */
-  grow(rows: number): void {
+  /**
+   * Counts rows that a step has written.
+   * @param recordedFrom where they begin in the step's record, from which a recurrent state is replayed; null: nowhere
+   */
+  grow(rows: number, recordedFrom: number | null = null): void {
     this.#length += rows;
+    this.recurrent?.advance(rows, recordedFrom);
   }
 
   [Symbol.dispose](): void {

@@ -35,9 +35,15 @@ export type RopeConfig = z.infer<typeof ropeConfigSchema>;
 
 /**
  * @param where names the config in messages
+ * @param options.partial whether the model can rotate a part of each head only
  * @throws AppError when the base is missing (guessing one makes a model that is subtly wrong) or the kind is not supported
  */
-export function ropeFromConfig(config: RopeConfig, headDim: number, where: string): RopeSpec {
+export function ropeFromConfig(
+  config: RopeConfig,
+  headDim: number,
+  where: string,
+  options: { readonly partial: boolean } = { partial: false },
+): RopeSpec {
   const scaling = config.rope_parameters ?? config.rope_scaling ?? {};
   const theta = scaling.rope_theta ?? config.rope_theta;
   if (theta === undefined || theta === null) {
@@ -46,14 +52,21 @@ export function ropeFromConfig(config: RopeConfig, headDim: number, where: strin
       `${where} has no rope_theta (nor rope_parameters.rope_theta); add the value the model was trained with`,
     );
   }
-  const partial = scaling.partial_rotary_factor ?? config.partial_rotary_factor ?? 1;
-  if (partial !== 1) {
+  const part = scaling.partial_rotary_factor ?? config.partial_rotary_factor ?? 1;
+  if (part !== 1 && !options.partial) {
     throw new AppError(
       'invalid_checkpoint',
-      `${where} rotates ${partial} of each head; only whole heads are supported for this model`,
+      `${where} rotates ${part} of each head; only whole heads are supported for this model`,
     );
   }
-  return { theta, dims: headDim, scaling: scalingFromConfig(scaling, config.max_position_embeddings, where) };
+  const dims = headDim * part;
+  if (dims % 2 !== 0 || dims > headDim) {
+    throw new AppError(
+      'invalid_checkpoint',
+      `${where}: expected a partial_rotary_factor that gives an even number of the ${headDim} dimensions of a head, got ${part}`,
+    );
+  }
+  return { theta, dims, scaling: scalingFromConfig(scaling, config.max_position_embeddings, where) };
 }
 
 function scalingFromConfig(scaling: Scaling, maxPositions: number, where: string): RopeScaling {

@@ -1,59 +1,98 @@
 /** The weights of a decoder: which tensors of the checkpoint, and how each is to be stored. */
 import type { PlannedWeight } from '../checkpoint/weight-plan.ts';
-import { type DecoderSpec, EMBEDDING_WEIGHT, FINAL_NORM_WEIGHT, headWeight, layerPrefix } from './decoder-spec.ts';
+import { mixedWidth } from '../graph/gated-delta.ts';
+import { type DecoderSpec, embeddingWeight, finalNormWeight, headWeight, type LayerSpec, layerPrefix } from './decoder-spec.ts';
 
-/** Every tensor that the graph needs, under its name in the checkpoint. */
+/** Every tensor that the graph needs, under its name in the checkpoint. Others, such as of an image part, are left alone. */
 export function planDecoderWeights(spec: DecoderSpec): PlannedWeight[] {
-  const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({
-    name,
-    source: name,
-    kind,
-    shape,
-  });
-  const { hidden, intermediate, headDim } = spec;
-  const width = spec.heads * headDim;
-  const kvWidth = spec.kvHeads * headDim;
-  const plan = [
-    weight('head', headWeight(spec), spec.vocab, hidden),
-    ...(spec.tiedHead ? [] : [weight('embedding', EMBEDDING_WEIGHT, spec.vocab, hidden)]),
-    weight('vector', FINAL_NORM_WEIGHT, hidden),
+  const { vocab, hidden } = spec;
+  return [
+    planned('head', headWeight(spec), vocab, hidden),
+    ...(spec.tiedHead ? [] : [planned('embedding', embeddingWeight(spec), vocab, hidden)]),
+    planned('vector', finalNormWeight(spec), hidden),
+    ...spec.layers.flatMap((layer, index) => {
+      const prefix = layerPrefix(spec, index);
+      return [
+        planned('vector', `${prefix}.input_layernorm.weight`, hidden),
+        planned('vector', `${prefix}.post_attention_layernorm.weight`, hidden),
+        ...(layer.mixer === 'attention' ? planAttention(spec, prefix) : planGatedDelta(spec, prefix)),
+        ...planMlp(layer.mlp, hidden, `${prefix}.mlp`),
+      ];
+    }),
   ];
-  for (let layer = 0; layer < spec.layers; layer++) {
-    const prefix = layerPrefix(layer);
-    const attention = (part: string) => `${prefix}.self_attn.${part}`;
-    const mlp = (part: string) => `${prefix}.mlp.${part}`;
-    const norms = spec.headNorms
-      ? [weight('vector', attention('q_norm.weight'), headDim), weight('vector', attention('k_norm.weight'), headDim)]
-      : [];
-    const qkvBiases = spec.qkvBias
+}
+
+function planned(kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight {
+  return { name, source: name, kind, shape };
+}
+
+function planAttention({ hidden, attention }: DecoderSpec, layer: string): PlannedWeight[] {
+  const { headDim, headNorms, qkvBias, outputBias } = attention;
+  const width = attention.heads * headDim;
+  const queryWidth = attention.gated ? 2 * width : width;
+  const keyWidth = attention.kvHeads * headDim;
+  const name = (part: string) => `${layer}.self_attn.${part}`;
+  return [
+    planned('linear', name('q_proj.weight'), queryWidth, hidden),
+    planned('linear', name('k_proj.weight'), keyWidth, hidden),
+    planned('linear', name('v_proj.weight'), keyWidth, hidden),
+    planned('linear', name('o_proj.weight'), hidden, width),
+    ...(headNorms
+      ? [planned('vector', name('q_norm.weight'), headDim), planned('vector', name('k_norm.weight'), headDim)]
+      : []),
+    ...(qkvBias
       ? [
-          weight('vector', attention('q_proj.bias'), width),
-          weight('vector', attention('k_proj.bias'), kvWidth),
-          weight('vector', attention('v_proj.bias'), kvWidth),
+          planned('vector', name('q_proj.bias'), queryWidth),
+          planned('vector', name('k_proj.bias'), keyWidth),
+          planned('vector', name('v_proj.bias'), keyWidth),
         ]
-      : [];
-    const mlpBiases = spec.mlpBias
+      : []),
+    ...(outputBias ? [planned('vector', name('o_proj.bias'), hidden)] : []),
+  ];
+}
+
+/** The two gate projections stay in f32 whatever the format: they are small, and errors in a decay multiply from row to row. */
+function planGatedDelta({ hidden, gatedDelta }: DecoderSpec, layer: string): PlannedWeight[] {
+  if (gatedDelta === null) return [];
+  const { valueHeads, valueDim, convWidth } = gatedDelta;
+  const mixed = mixedWidth(gatedDelta);
+  const width = valueHeads * valueDim;
+  const name = (part: string) => `${layer}.linear_attn.${part}`;
+  return [
+    planned('linear', name('in_proj_qkv.weight'), mixed, hidden),
+    planned('linear', name('in_proj_z.weight'), width, hidden),
+    planned('vector', name('in_proj_a.weight'), valueHeads, hidden),
+    planned('vector', name('in_proj_b.weight'), valueHeads, hidden),
+    planned('vector', name('conv1d.weight'), mixed, 1, convWidth),
+    planned('vector', name('A_log'), valueHeads),
+    planned('vector', name('dt_bias'), valueHeads),
+    planned('vector', name('norm.weight'), valueDim),
+    planned('linear', name('out_proj.weight'), hidden, width),
+  ];
+}
+
+function planMlp(mlp: LayerSpec['mlp'], hidden: number, prefix: string): PlannedWeight[] {
+  if (mlp.kind === 'dense') return planSwiglu(prefix, hidden, mlp.intermediate, mlp.bias);
+  return [
+    // In f32 whatever the format: rounding must not choose another expert.
+    planned('vector', `${prefix}.gate.weight`, mlp.experts, hidden),
+    ...Array.from({ length: mlp.experts }, (_, expert) =>
+      planSwiglu(`${prefix}.experts.${expert}`, hidden, mlp.intermediate, false),
+    ).flat(),
+  ];
+}
+
+function planSwiglu(prefix: string, hidden: number, intermediate: number, bias: boolean): PlannedWeight[] {
+  return [
+    planned('linear', `${prefix}.gate_proj.weight`, intermediate, hidden),
+    planned('linear', `${prefix}.up_proj.weight`, intermediate, hidden),
+    planned('linear', `${prefix}.down_proj.weight`, hidden, intermediate),
+    ...(bias
       ? [
-          weight('vector', mlp('gate_proj.bias'), intermediate),
-          weight('vector', mlp('up_proj.bias'), intermediate),
-          weight('vector', mlp('down_proj.bias'), hidden),
+          planned('vector', `${prefix}.gate_proj.bias`, intermediate),
+          planned('vector', `${prefix}.up_proj.bias`, intermediate),
+          planned('vector', `${prefix}.down_proj.bias`, hidden),
         ]
-      : [];
-    plan.push(
-      weight('vector', `${prefix}.input_layernorm.weight`, hidden),
-      weight('vector', `${prefix}.post_attention_layernorm.weight`, hidden),
-      weight('linear', attention('q_proj.weight'), width, hidden),
-      weight('linear', attention('k_proj.weight'), kvWidth, hidden),
-      weight('linear', attention('v_proj.weight'), kvWidth, hidden),
-      weight('linear', attention('o_proj.weight'), hidden, width),
-      weight('linear', mlp('gate_proj.weight'), intermediate, hidden),
-      weight('linear', mlp('up_proj.weight'), intermediate, hidden),
-      weight('linear', mlp('down_proj.weight'), hidden, intermediate),
-      ...norms,
-      ...qkvBiases,
-      ...(spec.outputBias ? [weight('vector', attention('o_proj.bias'), hidden)] : []),
-      ...mlpBiases,
-    );
-  }
-  return plan;
+      : []),
+  ];
 }

@@ -5,14 +5,26 @@ import { z } from 'zod';
 import { readJson } from '../checkpoint/read-json.ts';
 import { AppError } from '../core/app-error.ts';
 import type { TokenId } from '../core/token.ts';
-import { ropeFromConfig, ropeKeys } from '../model/rope-config.ts';
+import { ropeKeys } from '../model/rope-config.ts';
 import type { DecoderSpec } from './decoder-spec.ts';
-import type { DenseFamily } from './families/dense-family.ts';
+import type { Family } from './families/family.ts';
 import { llama } from './families/llama.ts';
 import { qwen2 } from './families/qwen2.ts';
 import { qwen3 } from './families/qwen3.ts';
+import { qwen35 } from './families/qwen3-5.ts';
+import { qwen3Moe } from './families/qwen3-moe.ts';
 
-const FAMILIES: Readonly<Record<string, DenseFamily>> = { llama, qwen2, qwen3 };
+const FAMILIES: Readonly<Record<string, Family>> = {
+  llama,
+  qwen2,
+  qwen3,
+  qwen3_moe: qwen3Moe,
+  qwen3_5_text: qwen35,
+  qwen3_6_text: qwen35,
+};
+
+/** Models of text and images, by the type of their text part. */
+const WRAPPERS: Readonly<Record<string, string>> = { qwen3_5: 'qwen3_5_text', qwen3_6: 'qwen3_6_text' };
 
 const tokenIds = z.union([z.number().int().nonnegative(), z.array(z.number().int().nonnegative())]).nullish();
 
@@ -36,6 +48,17 @@ const configSchema = z.looseObject({
   ...ropeKeys,
 });
 export type HfConfig = z.infer<typeof configSchema>;
+
+/** A wrapper's own keys hold for its text part, too, where that has none. */
+const wrapperSchema = z.looseObject({
+  model_type: z.string(),
+  tie_word_embeddings: z.boolean().nullish(),
+  eos_token_id: tokenIds,
+  text_config: configSchema.partial({ model_type: true }),
+});
+
+/** What decides how the rest of a config is read. */
+const kindSchema = z.looseObject({ model_type: z.string(), text_config: z.unknown().optional() });
 
 const generationSchema = z.looseObject({
   eos_token_id: tokenIds,
@@ -63,46 +86,63 @@ export interface ModelConfig {
 /** @throws AppError `invalid_checkpoint` naming what is missing or not supported */
 export function readModelConfig(folder: string): ModelConfig {
   const file = join(folder, 'config.json');
-  const config = readJson(file, configSchema);
+  const { config, family, weightPrefix } = readTextConfig(file);
   const generationFile = join(folder, 'generation_config.json');
   const generation = existsSync(generationFile) ? readJson(generationFile, generationSchema) : {};
   const eosTokenIds = [...new Set([generation.eos_token_id ?? [], config.eos_token_id ?? []].flat())];
-  return { spec: toSpec(config, file), eosTokenIds, samplingDefaults: samplingDefaults(generation) };
+  return { spec: toSpec(config, family, weightPrefix, file), eosTokenIds, samplingDefaults: samplingDefaults(generation) };
 }
 
-function toSpec(config: HfConfig, file: string): DecoderSpec {
-  const family = FAMILIES[config.model_type];
+interface TextConfig {
+  readonly config: HfConfig;
+  readonly family: Family;
+  readonly weightPrefix: string;
+}
+
+/** The config of a text model, or of the text part of a model of text and images. */
+function readTextConfig(file: string): TextConfig {
+  const { model_type: type, text_config: inner } = readJson(file, kindSchema);
+  const textType = WRAPPERS[type];
+  const family = FAMILIES[textType ?? type];
   if (family === undefined) {
     throw new AppError(
       'invalid_checkpoint',
-      `${file}: model_type ${config.model_type} is not supported; supported are ${Object.keys(FAMILIES).join(', ')}`,
+      `${file}: model_type ${type} is not supported; supported are ${[...Object.keys(FAMILIES), ...Object.keys(WRAPPERS)].join(', ')}`,
     );
   }
+  if (textType === undefined) return { config: readJson(file, configSchema), family, weightPrefix: 'model' };
+  if (inner === undefined) {
+    throw new AppError(
+      'invalid_checkpoint',
+      `${file}: expected a text_config, as model_type ${type} is one of text and images, got none; a text model alone has model_type ${textType}`,
+    );
+  }
+  const { text_config: text, ...outer } = readJson(file, wrapperSchema);
+  if (text.model_type !== undefined && text.model_type !== textType) {
+    throw new AppError('invalid_checkpoint', `${file}: expected text_config.model_type ${textType}, got ${text.model_type}`);
+  }
+  const config = {
+    ...text,
+    model_type: type,
+    tie_word_embeddings: outer.tie_word_embeddings ?? text.tie_word_embeddings,
+    eos_token_id: [outer.eos_token_id ?? [], text.eos_token_id ?? []].flat(),
+  };
+  return { config, family, weightPrefix: 'model.language_model' };
+}
+
+function toSpec(config: HfConfig, family: Family, weightPrefix: string, file: string): DecoderSpec {
   if (config.hidden_act !== undefined && config.hidden_act !== null && config.hidden_act !== 'silu') {
     throw new AppError('invalid_checkpoint', `${file}: expected hidden_act silu, got ${config.hidden_act}`);
   }
-  const sliding = config.layer_types?.find((type) => type !== 'full_attention');
-  if (config.use_sliding_window || sliding !== undefined) {
-    throw new AppError(
-      'invalid_checkpoint',
-      `${file}: expected full attention in all layers, got ${sliding ?? 'use_sliding_window true'}`,
-    );
-  }
-  const headDim = config.head_dim ?? config.hidden_size / config.num_attention_heads;
   return {
     family: config.model_type,
     vocab: config.vocab_size,
     hidden: config.hidden_size,
-    intermediate: config.intermediate_size,
-    layers: config.num_hidden_layers,
-    heads: config.num_attention_heads,
-    kvHeads: config.num_key_value_heads ?? config.num_attention_heads,
-    headDim,
     normEpsilon: config.rms_norm_eps,
-    rope: ropeFromConfig(config, headDim, file),
     maxPositions: config.max_position_embeddings,
     tiedHead: config.tie_word_embeddings ?? false,
-    ...family(config),
+    weightPrefix,
+    ...family(config, file),
   };
 }
 

@@ -11,9 +11,10 @@ import type { Device } from '../onnx/device.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { OwnedTensor } from '../onnx/tensor.ts';
 import { WeightTensors } from '../onnx/weight-tensors.ts';
-import { ROPE_COS, ROPE_SIN } from './decoder-graph.ts';
-import { EMBEDDING_WEIGHT, headWeight } from './decoder-spec.ts';
+import { ROPE_COS, ROPE_SIN } from './attention-block.ts';
+import { embeddingWeight, headWeight } from './decoder-spec.ts';
 import { planDecoderWeights } from './decoder-weights.ts';
+import { addDerivedWeights } from './derived-weights.ts';
 import type { ModelConfig } from './hf-config.ts';
 import { OnnxTarget } from './onnx-target.ts';
 
@@ -56,9 +57,9 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
       `Expected a context of at most ${spec.maxPositions} positions, as the model was made for, got ${maxContext}`,
     );
   }
-  const outOfRange = options.taps.find((tap) => !Number.isInteger(tap) || tap < 0 || tap >= spec.layers);
+  const outOfRange = options.taps.find((tap) => !Number.isInteger(tap) || tap < 0 || tap >= spec.layers.length);
   if (outOfRange !== undefined) {
-    throw new AppError('incompatible_drafter', `Expected taps of layers 0 to ${spec.layers - 1}, got ${outOfRange}`);
+    throw new AppError('incompatible_drafter', `Expected taps of layers 0 to ${spec.layers.length - 1}, got ${outOfRange}`);
   }
   const checkpoint = await openCheckpoint(folder);
   const prepared = await prepareWeights({
@@ -71,9 +72,10 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
   });
   const headFormat: LinearFormat = format === 'int4' ? 'int8' : format;
   const tiedFormat: EmbeddingFormat = headFormat === 'f32' ? 'f32' : 'int8';
-  const embeddingFormat = spec.tiedHead ? tiedFormat : floatFormat(prepared.get(EMBEDDING_WEIGHT)?.dtype);
+  const embeddingFormat = spec.tiedHead ? tiedFormat : floatFormat(prepared.get(embeddingWeight(spec))?.dtype);
 
   const weights = new WeightTensors(runtime, prepared);
+  addDerivedWeights(runtime, spec, weights);
   const positions = maxContext + CachePool.SPARE_POSITIONS;
   const tables = ropeTables(spec.rope, positions);
   const tableShape = [positions, spec.rope.dims / 2];
@@ -92,7 +94,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
   return {
     target,
     checkpoint,
-    embedding: { weight: EMBEDDING_WEIGHT, vocab: spec.vocab, hidden: spec.hidden, format: embeddingFormat },
+    embedding: { weight: embeddingWeight(spec), vocab: spec.vocab, hidden: spec.hidden, format: embeddingFormat },
     head: { weight: headWeight(spec), inFeatures: spec.hidden, outFeatures: spec.vocab, format: headFormat },
   };
 }

@@ -1,4 +1,4 @@
-/** The target port on an ONNX graph of a dense decoder. */
+/** The target port on an ONNX graph of a decoder. */
 import { AppError } from '../core/app-error.ts';
 import type { TokenId } from '../core/token.ts';
 import { cacheNames } from '../graph/slot-attention.ts';
@@ -9,12 +9,14 @@ import type { Device } from '../onnx/device.ts';
 import type { ElementType } from '../onnx/element-type.ts';
 import { PrepackedWeights } from '../onnx/prepacked-weights.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
-import type { OwnedTensor } from '../onnx/tensor.ts';
+import { elementCount, type OwnedTensor } from '../onnx/tensor.ts';
 import type { WeightTensors } from '../onnx/weight-tensors.ts';
-import { buildDecoderGraph, type DecoderGraphOptions, IO } from './decoder-graph.ts';
-import type { DecoderSpec } from './decoder-spec.ts';
+import { buildDecoderGraph, type DecoderGraphOptions } from './decoder-graph.ts';
+import { type DecoderSpec, layersWith, rotatesPartly } from './decoder-spec.ts';
+import { Recurrence, type RecurrenceParts, recurrentShape } from './recurrence.ts';
+import { IO } from './step-io.ts';
 import { LEAST_SLOT_ROWS, StepLayout } from './step-layout.ts';
-import type { StepResult, StepSpan, Target, TargetFacts } from './target.ts';
+import type { RecurrentFacts, StepResult, StepSpan, Target, TargetFacts } from './target.ts';
 
 export interface OnnxTargetOptions {
   readonly device: Device;
@@ -32,38 +34,52 @@ export class OnnxTarget implements Target {
   readonly maxSequences: number;
   readonly maxRows: number;
   readonly cacheBytesPerPosition: number;
+  readonly recurrent?: RecurrentFacts;
   /** Shared with drafters that borrow the embedding and the head. They must be gone before the target is. */
   readonly weights: WeightTensors;
   readonly prepacked: PrepackedWeights;
 
   readonly #spec: DecoderSpec;
+  readonly #attentionLayers: readonly number[];
   readonly #options: OnnxTargetOptions;
   readonly #sessions: SlotSessions;
   readonly #pool: CachePool;
   /** Stands in for the missing sequences of a session that serves more than there are. */
   readonly #idle: CacheTensors;
   readonly #tensors: StepTensors;
+  /** Null when the decoder has no recurrent layers. */
+  readonly #recurrence: Recurrence | null;
   #stepping = false;
 
-  private constructor(runtime: OnnxRuntime, spec: DecoderSpec, weights: WeightTensors, options: OnnxTargetOptions) {
+  private constructor(parts: RecurrenceParts, recurrence: Recurrence | null, options: OnnxTargetOptions) {
+    const { runtime, spec, weights, prepacked } = parts;
     this.#spec = spec;
     this.#options = options;
+    this.#recurrence = recurrence;
     this.weights = weights;
-    this.prepacked = new PrepackedWeights(runtime);
+    this.prepacked = prepacked;
     this.maxSequences = options.maxSequences;
     this.maxRows = options.maxRows;
-    this.cacheBytesPerPosition = 2 * spec.layers * spec.kvHeads * spec.headDim * Float32Array.BYTES_PER_ELEMENT;
+    this.#attentionLayers = layersWith(spec, 'attention');
+    const { kvHeads, headDim } = spec.attention;
+    const shape = { layers: this.#attentionLayers.length, kvHeads, headDim };
+    const recurrent = recurrentShape(spec);
+    this.cacheBytesPerPosition = 2 * shape.layers * kvHeads * headDim * Float32Array.BYTES_PER_ELEMENT;
+    if (recurrent !== null) {
+      const elements = elementCount(recurrent.window) + elementCount(recurrent.state);
+      this.recurrent = { bytesPerSequence: 2 * recurrent.layers * elements * Float32Array.BYTES_PER_ELEMENT };
+    }
     this.facts = {
       family: spec.family,
       vocabSize: spec.vocab,
       hiddenSize: spec.hidden,
-      layers: spec.layers,
+      layers: spec.layers.length,
       maxContext: options.maxContext,
       eosTokenIds: options.eosTokenIds,
     };
-    this.#pool = new CachePool(runtime, spec, options.maxContext, options.maxSequences);
+    this.#pool = new CachePool(runtime, { ...shape, recurrent }, options.maxContext, options.maxSequences);
     this.#tensors = new StepTensors(runtime);
-    this.#idle = new CachePool(runtime, spec, LEAST_SLOT_ROWS, 1).open().tensors;
+    this.#idle = new CachePool(runtime, shape, LEAST_SLOT_ROWS, 1).open().tensors;
     this.#sessions = new SlotSessions({
       runtime,
       device: options.device,
@@ -90,7 +106,8 @@ export class OnnxTarget implements Target {
     weights: WeightTensors,
     options: OnnxTargetOptions,
   ): Promise<OnnxTarget> {
-    const target = new OnnxTarget(runtime, spec, weights, options);
+    const parts = { runtime, device: options.device, spec, weights, prepacked: new PrepackedWeights(runtime) };
+    const target = new OnnxTarget(parts, await Recurrence.create(parts), options);
     await target.#sessions.serving(1);
     return target;
   }
@@ -109,12 +126,15 @@ export class OnnxTarget implements Target {
     const caches = this.#checked(spans);
     this.#stepping = true;
     try {
+      await this.#recurrence?.settle(signal);
       const session = await this.#sessions.serving(spans.length);
       const layout = new StepLayout(spans, session.slots);
       this.#bindInputs(session, layout, caches);
+      this.#recurrence?.bind(session, layout, caches);
       const result = this.#bindOutputs(session, layout);
       await session.binding.run(signal);
-      for (const [index, span] of spans.entries()) caches[index]?.grow(span.tokens.length);
+      for (const [index, span] of spans.entries()) caches[index]?.grow(span.tokens.length, layout.recordedFrom(index));
+      this.#recurrence?.absorbed(caches);
       return result;
     } finally {
       this.#stepping = false;
@@ -161,6 +181,12 @@ export class OnnxTarget implements Target {
       let row = 0;
       for (const span of layout.spans) for (const token of span.tokens) data[row++] = BigInt(token);
     });
+    if (rotatesPartly(this.#spec)) {
+      bind(IO.positions, 'i64', [1, layout.rows], (data) => {
+        let row = 0;
+        for (const { cache, tokens } of layout.spans) for (const i of tokens.keys()) data[row++] = BigInt(cache.length + i);
+      });
+    }
     bind(IO.attended, 'i64', [layout.rows], (data) => data.set(layout.attended));
     bind(IO.logitRows, 'i64', [layout.wantedRows], (data) => data.set(layout.logitRows));
     bind(IO.topK, 'i64', [1], (data) => data.fill(1n));
@@ -172,10 +198,10 @@ export class OnnxTarget implements Target {
       bind(`slot.${slot}.last_position`, 'i32', [1], (data) => data.fill(total - 1));
       bind(`slot.${slot}.total`, 'i32', [], (data) => data.fill(total));
       const { keys, values } = caches[slot]?.tensors ?? this.#idle;
-      for (let layer = 0; layer < this.#spec.layers; layer++) {
+      for (const [index, layer] of this.#attentionLayers.entries()) {
         const names = cacheNames(layer, slot);
-        const key = keys[layer] as OwnedTensor<'f32'>;
-        const value = values[layer] as OwnedTensor<'f32'>;
+        const key = keys[index] as OwnedTensor<'f32'>;
+        const value = values[index] as OwnedTensor<'f32'>;
         binding.input(names.pastKey, key);
         binding.input(names.pastValue, value);
         binding.output(names.presentKey, key);
@@ -209,6 +235,7 @@ export class OnnxTarget implements Target {
   /** No step may be in flight. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sessions[Symbol.asyncDispose]();
+    this.#recurrence?.[Symbol.dispose]();
     this.#tensors[Symbol.dispose]();
     this.#idle[Symbol.dispose]();
     this.#pool[Symbol.dispose]();

@@ -17,6 +17,12 @@ export class StepLayout {
   readonly attended: BigInt64Array;
   /** The wanted rows; one row is computed for nothing when none is wanted, as a graph has no empty outputs. */
   readonly logitRows: BigInt64Array;
+  /**
+   * The rows of the spans that may be cut back to the middle: of those with rows behind the first wanted one, which are
+   * there to be verified. One row for nothing when there are none.
+   */
+  readonly recordedRows: BigInt64Array;
+  readonly #recordedFrom: readonly (number | null)[];
   readonly #firstRows: readonly number[];
   readonly #firstLogits: readonly number[];
 
@@ -26,6 +32,8 @@ export class StepLayout {
     const firstLogits: number[] = [];
     const attended: bigint[] = [];
     const logitRows: bigint[] = [];
+    const recordedRows: bigint[] = [];
+    const recordedFrom: (number | null)[] = [];
     let rows = 0;
     let slotRows = 0;
     for (let slot = 0; slot < slots; slot++) {
@@ -33,18 +41,24 @@ export class StepLayout {
       if (span === undefined) break;
       firstRows.push(rows);
       firstLogits.push(logitRows.length);
+      const recorded = span.logitsFrom + 1 < span.tokens.length;
+      recordedFrom.push(recorded ? recordedRows.length : null);
       for (let row = 0; row < span.tokens.length; row++) {
         attended.push(BigInt(slotRows + row));
         if (row >= span.logitsFrom) logitRows.push(BigInt(rows + row));
+        if (recorded) recordedRows.push(BigInt(rows + row));
       }
       rows += span.tokens.length;
       slotRows += Math.max(span.tokens.length, LEAST_SLOT_ROWS);
     }
     if (logitRows.length === 0) logitRows.push(0n);
+    if (recordedRows.length === 0) recordedRows.push(0n);
     this.rows = rows;
     this.wantedRows = logitRows.length;
     this.attended = BigInt64Array.from(attended);
     this.logitRows = BigInt64Array.from(logitRows);
+    this.recordedRows = BigInt64Array.from(recordedRows);
+    this.#recordedFrom = recordedFrom;
     this.#firstRows = firstRows;
     this.#firstLogits = firstLogits;
   }
@@ -57,6 +71,19 @@ export class StepLayout {
     const wanted = row - (this.spans[span] as StepSpan).logitsFrom;
     if (wanted < 0) throw new AppError('internal', `The logits of row ${row} of span ${span} were not asked for`);
     return (this.#firstLogits[span] as number) + wanted;
+  }
+
+  /** Where a span's rows begin among the recorded ones; null when they are not. */
+  recordedFrom(span: number): number | null {
+    return this.#recordedFrom[span] ?? null;
+  }
+
+  /** The rows of a slot, each once; a slot without a sequence takes the first row of the step. */
+  ownRows(slot: number): BigInt64Array {
+    const span = this.spans[slot];
+    if (span === undefined) return new BigInt64Array(1);
+    const first = this.#firstRows[slot] as number;
+    return BigInt64Array.from({ length: span.tokens.length }, (_, row) => BigInt(first + row));
   }
 
   /** The rows a slot attends with; a slot without a sequence repeats the first row of the step. */

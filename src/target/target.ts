@@ -15,13 +15,23 @@ export interface TargetFacts {
   readonly eosTokenIds: readonly TokenId[];
 }
 
-/** Keys and values of one sequence, for positions 0 to `length` - 1. */
+/** What a target keeps of one sequence, for positions 0 to `length` - 1. */
 export interface SequenceCache extends Disposable {
   readonly length: number;
   /** Positions it can hold. */
   readonly capacity: number;
-  /** Forgets the positions from `length` on. Costs nothing: they are overwritten later. */
+  /**
+   * Forgets the positions from `length` on; what follows is computed as if they had never been.
+   * A recurrent target knows no states but the last ones. Its caches can be cut back within the rows of the last step
+   * that had logits, or to where that step began, before the target's next step; and to 0 at any time.
+   * @throws StateNotKeptError for another length of a recurrent target's cache
+   */
   truncate(length: number): void;
+}
+
+export interface RecurrentFacts {
+  /** Bytes that a cache takes however long its sequence is. */
+  readonly bytesPerSequence: number;
 }
 
 /** Consecutive tokens of one sequence, to be appended to its cache. */
@@ -53,6 +63,8 @@ export interface Target extends AsyncDisposable {
   readonly maxRows: number;
   /** Bytes of one cached position. */
   readonly cacheBytesPerPosition: number;
+  /** Present when layers keep a state in place of positions, which limits {@link SequenceCache.truncate}. */
+  readonly recurrent?: RecurrentFacts;
   /** @throws AppError `overloaded` when `maxSequences` are open */
   openCache(): SequenceCache;
   /**

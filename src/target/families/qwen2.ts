@@ -1,4 +1,9 @@
-import type { DenseFamily } from './dense-family.ts';
+import { attentionDecoder, type Family } from './family.ts';
 
 /** Qwen 2 and 2.5: queries, keys and values always have a bias, the output never. */
-export const qwen2: DenseFamily = () => ({ headNorms: false, qkvBias: true, outputBias: false, mlpBias: false });
+export const qwen2: Family = (config, where) =>
+  attentionDecoder(config, where, { qkvBias: true }, () => ({
+    kind: 'dense',
+    intermediate: config.intermediate_size,
+    bias: false,
+  }));
