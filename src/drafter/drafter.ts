@@ -47,7 +47,10 @@ export interface CommittedRows {
 
 export interface DraftRequest {
   readonly state: DraftState;
-  /** The last token of the sequence, which the target has chosen but not yet seen as input. It follows the observed rows. */
+  /**
+   * The last token of the sequence, which the target has chosen but not yet seen as input. It follows the observed rows.
+   * Without meaning when the budget is 0.
+   */
   readonly anchor: TokenId;
   /** Length of the longest draft that is of use. */
   readonly budget: number;
