@@ -42,10 +42,8 @@ export class AnswerText implements StopRule {
     return text;
   }
 
-  /** What was held back, once the answer has ended. */
-  finish(ending: Ending): string {
-    // Behind a stop string there is nothing: it was cut off, and so is what was held back.
-    if (typeof ending.stopReason === 'string') return this.take();
+  /** The last text, once the answer has ended: what was held back, unless a stop string cut it off. */
+  finish(): string {
     this.#match(this.#detokenizer.flush());
     this.#text += this.#matcher.flush();
     return this.take();

@@ -182,7 +182,7 @@ export class DecodeEngine implements Engine {
       const outcome = started && outcomes.get(started.sequence);
       if (!started || !outcome || outcome.emitted.length === 0) continue;
       const { ending } = started.sequence;
-      const text = ending === null ? started.text.take() : started.text.finish(ending);
+      const text = ending === null ? started.text.take() : started.text.finish();
       request.emit({ type: 'tokens', tokens: outcome.emitted, text });
       if (ending === null) continue;
       this.#remove(request);
