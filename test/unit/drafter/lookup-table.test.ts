@@ -31,7 +31,8 @@ function tableOf(tokens: readonly TokenId[], options: LookupOptions): LookupTabl
   return table;
 }
 
-const texts = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 60 });
+/** With few tokens, so that runs come again and again. */
+const texts = fc.integer({ min: 1, max: 3 }).chain((max) => fc.array(fc.integer({ min: 0, max }), { maxLength: 80 }));
 const options = fc
   .tuple(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 0, max: 4 }))
   .map(([minMatch, more]) => ({ minMatch, maxMatch: minMatch + more }));
@@ -50,6 +51,15 @@ describe('a look-up', () => {
     { title: 'goes on with a single token', text: [8, 8, 8], found: [8, 8, 8] },
   ])('$title', ({ text, found }) => {
     expect(tableOf(text, PAIRS).continuation(3)).toEqual(found);
+  });
+
+  it.each([
+    { between: CANDIDATES - 1, found: [5] },
+    { between: CANDIDATES, found: [9] },
+  ])('looks at the latest 16 occurrences: with $between shorter matches behind the longest it finds $found', (row) => {
+    const shorter = Array.from({ length: row.between }, () => [2, 1]).flat();
+    const table = tableOf([9, 1, 5, ...shorter, 9, 1], { minMatch: 1, maxMatch: 2 });
+    expect(table.continuation(1)).toEqual(row.found);
   });
 
   it('finds what a search of the whole text finds', () => {

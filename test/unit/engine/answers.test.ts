@@ -96,6 +96,34 @@ describe('an answer', () => {
     });
   });
 
+  it('of more tokens than the context has room for ends at the context', async () => {
+    const { engine } = openEngine({ nextLogits: answersTexts({}), maxContext: 20 });
+    const prompt = Array.from({ length: 18 }, () => 1);
+    const { tokens, finish } = await answerOf(engine.generate(request(prompt, { maxTokens: 5 }), NEVER));
+    expect([tokens.length, finish.reason]).toEqual([2, 'length']);
+    expect(finish.speculation.noDraft).toEqual({ 'context-limit': 1 });
+    const exact = await answerOf(engine.generate(request(prompt, { maxTokens: 2 }), NEVER));
+    expect(exact.finish.speculation.noDraft).toEqual({ 'near-max-tokens': 1 });
+  });
+
+  it.each([
+    { wanted: null, longest: 3 },
+    { wanted: 2, longest: 2 },
+    { wanted: 99, longest: 3 },
+  ])('has drafts of at most $longest when $wanted are wanted and the server makes 3', async ({ wanted, longest }) => {
+    const { engine } = openEngine({ nextLogits: answersTexts({}), draftTokens: 3 });
+    const asked = request('Go on', { maxTokens: 20, draftTokens: wanted });
+    const { speculation } = (await answerOf(engine.generate(asked, NEVER))).finish;
+    expect(speculation.maxDraftTokens).toBe(longest);
+    expect(Math.max(...speculation.rounds.map(({ drafted }) => drafted))).toBe(longest);
+  });
+
+  it('is plain when drafts of no tokens are wanted', async () => {
+    const { engine } = openEngine({ nextLogits: answersTexts({}) });
+    const { finish } = await answerOf(engine.generate(request('Go on', { maxTokens: 4, draftTokens: 0 }), NEVER));
+    expect(finish.speculation).toMatchObject({ drafter: 'none', noDraft: { 'disabled-by-request': 3 } });
+  });
+
   it('ends at a stop token, which its text leaves out unless told otherwise', async () => {
     const stop = encode('w').at(-1)!;
     const [space] = encode(' w');

@@ -76,4 +76,15 @@ describe('what observers are told', () => {
     expect(queueMs).toBeLessThanOrEqual(firstTokenMs!);
     expect(firstTokenMs).toBeLessThanOrEqual(totalMs);
   });
+
+  it('of the first token is when it came, not the last', async () => {
+    const DELAY_MS = 10;
+    const { engine } = openEngine({
+      nextLogits,
+      drafter: null,
+      duringStep: (step) => (step === 0 ? undefined : new Promise((resolve) => setTimeout(resolve, DELAY_MS))),
+    });
+    const { finish } = await answerOf(engine.generate(request([5], { maxTokens: 4, ignoreEos: true }), NEVER));
+    expect(finish.timing.totalMs - finish.timing.firstTokenMs!).toBeGreaterThan(2 * DELAY_MS);
+  });
 });
