@@ -19,7 +19,7 @@ import {
 } from './decoder-spec.ts';
 import { normFactors } from './derived-weights.ts';
 import { gatedDeltaBlock } from './gated-delta-block.ts';
-import { IO } from './step-io.ts';
+import { EMBEDDING_TAP, IO } from './step-io.ts';
 
 export interface DecoderGraphOptions {
   /** Sequences that one run can serve. */
@@ -27,7 +27,7 @@ export interface DecoderGraphOptions {
   readonly linearFormat: LinearFormat;
   readonly headFormat: LinearFormat;
   readonly embeddingFormat: EmbeddingFormat;
-  /** Layers whose output (the residual stream after the layer) becomes an output of the graph. */
+  /** Places in the residual stream that become outputs of the graph; named as in {@link StepResult.taps}. */
   readonly taps: readonly number[];
   /** Length of the rotary tables. */
   readonly positions: number;
@@ -62,6 +62,7 @@ export function buildDecoderGraph(spec: DecoderSpec, options: DecoderGraphOption
     hidden: spec.hidden,
     format: options.embeddingFormat,
   });
+  if (options.taps.includes(EMBEDDING_TAP)) graph.nodes('Identity', [residual], [IO.tap(EMBEDDING_TAP)]);
   let normalised = rmsNorm(graph, residual, inputNorm(0));
   for (const [layer, { mixer, mlp }] of spec.layers.entries()) {
     const prefix = layerPrefix(spec, layer);
@@ -76,6 +77,10 @@ export function buildDecoderGraph(spec: DecoderSpec, options: DecoderGraphOption
     } else {
       residual = graph.node('Add', [feedForward, afterMixer.sum], { name: IO.tap(layer) });
     }
+  }
+  const finalNormTap = spec.layers.length;
+  if (options.taps.includes(finalNormTap)) {
+    graph.nodes('Identity', [rmsNorm(graph, residual, norm(finalNormWeight(spec)))], [IO.tap(finalNormTap)]);
   }
   // Only wanted rows pass the final norm and the head: in a prompt that is one row of hundreds.
   const wanted = graph.node('Gather', [residual, logitRows]);

@@ -17,6 +17,7 @@ import { planDecoderWeights } from './decoder-weights.ts';
 import { addDerivedWeights } from './derived-weights.ts';
 import type { ModelConfig } from './hf-config.ts';
 import { OnnxTarget } from './onnx-target.ts';
+import { EMBEDDING_TAP } from './step-io.ts';
 
 export interface LoadTargetOptions {
   readonly runtime: OnnxRuntime;
@@ -30,7 +31,7 @@ export interface LoadTargetOptions {
   readonly maxSequences: number;
   /** Rows of one step: the longest piece of a prompt that is computed at once. */
   readonly maxRows: number;
-  /** Layers whose output the drafters want to see. */
+  /** Layers whose output the drafters want to see, named as in {@link StepResult.taps}. */
   readonly taps: readonly number[];
   /** Folder for converted weights; null: the user's cache folder. */
   readonly cacheDir: string | null;
@@ -57,9 +58,13 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
       `Expected a context of at most ${spec.maxPositions} positions, as the model was made for, got ${maxContext}`,
     );
   }
-  const outOfRange = options.taps.find((tap) => !Number.isInteger(tap) || tap < 0 || tap >= spec.layers.length);
+  const outOfRange = options.taps.find((tap) => !Number.isInteger(tap) || tap < EMBEDDING_TAP || tap > spec.layers.length);
   if (outOfRange !== undefined) {
-    throw new AppError('incompatible_drafter', `Expected taps of layers 0 to ${spec.layers.length - 1}, got ${outOfRange}`);
+    throw new AppError(
+      'incompatible_drafter',
+      `Expected taps of layers 0 to ${spec.layers.length - 1}, -1 for the embedding or ${spec.layers.length} for the final norm, ` +
+        `got ${outOfRange}; use a drafter that was trained for this target`,
+    );
   }
   const checkpoint = await openCheckpoint(folder);
   const prepared = await prepareWeights({

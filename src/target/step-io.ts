@@ -1,3 +1,6 @@
+/** The tap in front of the first layer. */
+export const EMBEDDING_TAP = -1;
+
 /** Inputs and outputs of a step's graph, by name. */
 export const IO = {
   /** [rows] of i64: token ids, sequence after sequence. */
@@ -22,7 +25,7 @@ export const IO = {
   topLogits: 'top_logits',
   /** [wanted, k] of i64; the smaller id first among equal logits. */
   topIds: 'top_ids',
-  /** [rows, hidden] */
+  /** [rows, hidden]; -1 is the embedding, and the number of layers stands for the final norm. */
   tap: (layer: number) => `tap.${layer}`,
   /** [recorded, …]: what the recurrence of a layer took of the recorded rows. */
   record: (layer: number) => ({

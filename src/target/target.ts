@@ -49,7 +49,10 @@ export interface StepResult {
   greedy(span: number, row: number): TokenId;
   /** Logits after `tokens[row]` of a span; [vocab]. */
   logits(span: number, row: number): Float32Array;
-  /** Residual stream after the tapped layers, by layer; [all rows of the step, hidden] each. */
+  /**
+   * Residual stream after the tapped layers, by layer; [all rows of the step, hidden] each. Before the first layer it is
+   * tap -1, and behind the final norm it is the tap of the number of layers.
+   */
   readonly taps: ReadonlyMap<number, OwnedTensor<'f32'>>;
   /** Where a span's first token stands among all rows of the step. */
   firstRow(span: number): number;
