@@ -64,7 +64,11 @@ export function mixtureOfExperts(graph: GraphBuilder, x: Value, spec: MixtureSpe
   ]);
   const split = graph.node('Reshape', [byUse, graph.ints([-1, expertsPerToken, hidden])]);
   const weighted = graph.node('Mul', [split, graph.node('Unsqueeze', [weights, graph.ints([2])])]);
-  return graph.node('ReduceSum', [weighted, graph.ints([1])], { attributes: { keepdims: 0n } });
+  // Not as a reduction: that adds in an order which depends on the number of rows.
+  const parts = graph.nodes('Split', [weighted, graph.ints(new Array<number>(expertsPerToken).fill(1))], expertsPerToken, {
+    attributes: { axis: 1n },
+  });
+  return graph.node('Squeeze', [graph.node('Sum', parts), graph.ints([1])]);
 }
 
 /** The permutation that undoes another. */

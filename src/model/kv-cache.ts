@@ -10,6 +10,8 @@ export interface CacheShape {
   readonly layers: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Beyond the context, for repeated rows; {@link CachePool.SPARE_POSITIONS} unless given. */
+  readonly sparePositions?: number;
   /** Of the layers with a recurrent state, where a model has such. */
   readonly recurrent?: RecurrentShape | null;
 }
@@ -126,7 +128,8 @@ export class CachePool implements Disposable {
       if (this.#made === this.#limit) {
         throw new AppError('overloaded', `All ${this.#limit} sequences are in use; wait for one to end`);
       }
-      tensors = new CacheTensors(this.#runtime, this.#shape, this.#capacity + CachePool.SPARE_POSITIONS);
+      const { sparePositions = CachePool.SPARE_POSITIONS } = this.#shape;
+      tensors = new CacheTensors(this.#runtime, this.#shape, this.#capacity + sparePositions);
       this.#made++;
     }
     return new PooledCache(tensors, this.#capacity, (returned) => this.#takeBack(returned));

@@ -89,12 +89,9 @@ export class RecurrentState {
     if (length === (this.#cutTo ?? this.#length)) return;
     const last = this.#lastStep;
     if (length === 0) {
-      this.#length = 0;
-      this.settle();
+      this.#become(this.#live, 0);
     } else if (length === last?.before) {
-      this.#length = length;
-      this.#live = this.#other;
-      this.settle();
+      this.#become(this.#other, length);
     } else if (last !== null && last.recordedFrom !== null && length > last.before) {
       this.#cutTo = length;
     } else {
@@ -102,12 +99,19 @@ export class RecurrentState {
     }
   }
 
+  /** Goes on from a buffer as it is. */
+  #become(live: 0 | 1, length: number): void {
+    this.#live = live;
+    this.#length = length;
+    this.#cutTo = null;
+    this.#lastStep = null;
+  }
+
   #keptInWords(): string {
     const last = this.#lastStep;
-    if (last === null) return `${this.#length} or 0 positions`;
-    return last.recordedFrom === null
-      ? `${this.#length}, ${last.before} or 0 positions`
-      : `${last.before} to ${this.#length} or to 0 positions`;
+    if (last !== null && last.recordedFrom !== null) return `${last.before} to ${this.#length} or to 0 positions`;
+    const lengths = [this.#length, last?.before ?? 0, 0];
+    return `${[...new Set(lengths)].join(' or ')} positions`;
   }
 
   /** What has to be computed before the state can be read; null when nothing has. */
@@ -124,8 +128,6 @@ export class RecurrentState {
 
   /** The replay has run, if there was one, and the last step can no longer be undone. */
   settle(): void {
-    this.#length = this.#cutTo ?? this.#length;
-    this.#cutTo = null;
-    this.#lastStep = null;
+    this.#become(this.#live, this.#cutTo ?? this.#length);
   }
 }

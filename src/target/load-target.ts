@@ -5,16 +5,17 @@ import type { WeightFormat } from '../checkpoint/weight-plan.ts';
 import { AppError } from '../core/app-error.ts';
 import type { EmbeddingFormat, EmbeddingSpec } from '../graph/embedding.ts';
 import type { LinearFormat, LinearSpec } from '../graph/linear.ts';
+import type { NormSpec } from '../graph/norm.ts';
 import { ropeTables } from '../graph/rope.ts';
-import { CachePool } from '../model/kv-cache.ts';
 import type { Device } from '../onnx/device.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { OwnedTensor } from '../onnx/tensor.ts';
 import { WeightTensors } from '../onnx/weight-tensors.ts';
+import { sparePositions } from './attended-rows.ts';
 import { ROPE_COS, ROPE_SIN } from './attention-block.ts';
-import { embeddingWeight, headWeight } from './decoder-spec.ts';
+import { embeddingWeight, finalNormWeight, headWeight } from './decoder-spec.ts';
 import { planDecoderWeights } from './decoder-weights.ts';
-import { addDerivedWeights } from './derived-weights.ts';
+import { addDerivedWeights, normFactors } from './derived-weights.ts';
 import type { ModelConfig } from './hf-config.ts';
 import { OnnxTarget } from './onnx-target.ts';
 import { EMBEDDING_TAP } from './step-io.ts';
@@ -45,6 +46,8 @@ export interface LoadedTarget {
   /** The table and the head as the graph uses them, for drafters that borrow them. */
   readonly embedding: EmbeddingSpec;
   readonly head: LinearSpec;
+  /** The norm before the head. */
+  readonly finalNorm: NormSpec;
 }
 
 /** @throws AppError `invalid_checkpoint`, `invalid_config`, or what ONNX Runtime reports */
@@ -81,7 +84,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
 
   const weights = new WeightTensors(runtime, prepared);
   addDerivedWeights(runtime, spec, weights);
-  const positions = maxContext + CachePool.SPARE_POSITIONS;
+  const positions = maxContext + sparePositions(spec.attention.headDim);
   const tables = ropeTables(spec.rope, positions);
   const tableShape = [positions, spec.rope.dims / 2];
   weights.add(ROPE_COS, OwnedTensor.over(runtime, 'f32', tableShape, tables.cos));
@@ -101,6 +104,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
     checkpoint,
     embedding: { weight: embeddingWeight(spec), vocab: spec.vocab, hidden: spec.hidden, format: embeddingFormat },
     head: { weight: headWeight(spec), inFeatures: spec.hidden, outFeatures: spec.vocab, format: headFormat },
+    finalNorm: { weight: normFactors(spec, finalNormWeight(spec)), size: spec.hidden, epsilon: spec.normEpsilon },
   };
 }
 

@@ -11,11 +11,12 @@ import { PrepackedWeights } from '../onnx/prepacked-weights.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { elementCount, type OwnedTensor } from '../onnx/tensor.ts';
 import type { WeightTensors } from '../onnx/weight-tensors.ts';
+import { LEAST_SLOT_ROWS, sparePositions } from './attended-rows.ts';
 import { buildDecoderGraph, type DecoderGraphOptions } from './decoder-graph.ts';
 import { type DecoderSpec, layersWith, rotatesPartly } from './decoder-spec.ts';
 import { Recurrence, type RecurrenceParts, recurrentShape } from './recurrence.ts';
 import { IO } from './step-io.ts';
-import { LEAST_SLOT_ROWS, StepLayout } from './step-layout.ts';
+import { StepLayout } from './step-layout.ts';
 import type { RecurrentFacts, StepResult, StepSpan, Target, TargetFacts } from './target.ts';
 
 export interface OnnxTargetOptions {
@@ -62,7 +63,7 @@ export class OnnxTarget implements Target {
     this.maxRows = options.maxRows;
     this.#attentionLayers = layersWith(spec, 'attention');
     const { kvHeads, headDim } = spec.attention;
-    const shape = { layers: this.#attentionLayers.length, kvHeads, headDim };
+    const shape = { layers: this.#attentionLayers.length, kvHeads, headDim, sparePositions: sparePositions(headDim) };
     const recurrent = recurrentShape(spec);
     this.cacheBytesPerPosition = 2 * shape.layers * kvHeads * headDim * Float32Array.BYTES_PER_ELEMENT;
     if (recurrent !== null) {
@@ -90,7 +91,7 @@ export class OnnxTarget implements Target {
         buildDecoderGraph(spec, {
           slots,
           taps: options.taps,
-          positions: options.maxContext + CachePool.SPARE_POSITIONS,
+          positions: options.maxContext + shape.sparePositions,
           ...options.formats,
         }),
     });
@@ -128,7 +129,7 @@ export class OnnxTarget implements Target {
     try {
       await this.#recurrence?.settle(signal);
       const session = await this.#sessions.serving(spans.length);
-      const layout = new StepLayout(spans, session.slots);
+      const layout = new StepLayout(spans, session.slots, this.#spec.attention.headDim);
       this.#bindInputs(session, layout, caches);
       this.#recurrence?.bind(session, layout, caches);
       const result = this.#bindOutputs(session, layout);

@@ -7,7 +7,7 @@ export const IO = {
   ids: 'ids',
   /** [1, rows] of i64: where each row stands in its sequence; only where the graph itself rotates queries and keys. */
   positions: 'positions',
-  /** [1, slotRows] of i64: the rows that a slot attends with. A slot with one row repeats it. */
+  /** [1, slotRows] of i64: the rows that a slot attends with. The last may stand several times. */
   slotRows: (slot: number) => `slot.${slot}.rows`,
   /** [1, ownRows] of i64: a slot's rows, each once; only where there is a recurrent state, which takes each row once. */
   ownRows: (slot: number) => `slot.${slot}.own_rows`,

@@ -1,12 +1,6 @@
 import { AppError } from '../core/app-error.ts';
+import { attendedRows, LEAST_SLOT_ROWS } from './attended-rows.ts';
 import type { StepSpan } from './target.ts';
-
-/**
- * A span of one row attends with two, the second being the first again, and the second's result is dropped. The
- * attention kernel for a single row rounds differently from the one for several; so plain decoding and verification
- * take the same one, and agree bit for bit.
- */
-export const LEAST_SLOT_ROWS = 2;
 
 /** Where the rows of a step stand: in the flat list of tokens, in the slots, and among the wanted logits. */
 export class StepLayout {
@@ -23,11 +17,14 @@ export class StepLayout {
    */
   readonly recordedRows: BigInt64Array;
   readonly #recordedFrom: readonly (number | null)[];
+  readonly #headDim: number;
   readonly #firstRows: readonly number[];
   readonly #firstLogits: readonly number[];
 
-  constructor(spans: readonly StepSpan[], slots: number) {
+  /** @param headDim of the attention layers */
+  constructor(spans: readonly StepSpan[], slots: number, headDim: number) {
     this.spans = spans;
+    this.#headDim = headDim;
     const firstRows: number[] = [];
     const firstLogits: number[] = [];
     const attended: bigint[] = [];
@@ -49,7 +46,7 @@ export class StepLayout {
         if (recorded) recordedRows.push(BigInt(rows + row));
       }
       rows += span.tokens.length;
-      slotRows += Math.max(span.tokens.length, LEAST_SLOT_ROWS);
+      slotRows += this.#attendedRows(span);
     }
     if (logitRows.length === 0) logitRows.push(0n);
     if (recordedRows.length === 0) recordedRows.push(0n);
@@ -61,6 +58,10 @@ export class StepLayout {
     this.#recordedFrom = recordedFrom;
     this.#firstRows = firstRows;
     this.#firstLogits = firstLogits;
+  }
+
+  #attendedRows({ tokens, cache }: StepSpan): number {
+    return attendedRows(tokens.length, cache.length, this.#headDim);
   }
 
   firstRow(span: number): number {
@@ -86,12 +87,12 @@ export class StepLayout {
     return BigInt64Array.from({ length: span.tokens.length }, (_, row) => BigInt(first + row));
   }
 
-  /** The rows a slot attends with; a slot without a sequence repeats the first row of the step. */
+  /** The rows a slot attends with; the last may stand several times. A slot without a sequence takes the first row of the step. */
   slotRows(slot: number): BigInt64Array {
     const span = this.spans[slot];
     if (span === undefined) return new BigInt64Array(LEAST_SLOT_ROWS);
     const first = this.#firstRows[slot] as number;
-    const length = Math.max(span.tokens.length, LEAST_SLOT_ROWS);
+    const length = this.#attendedRows(span);
     return BigInt64Array.from({ length }, (_, row) => BigInt(first + Math.min(row, span.tokens.length - 1)));
   }
 }
