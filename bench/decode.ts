@@ -43,12 +43,12 @@ IoBinding.prototype.run = async function (signal) {
   bareMs += performance.now() - started;
 };
 
-async function open(drafter: string, steps: StepReport[]): Promise<OpenedEngine> {
+async function open(drafter: string, steps: StepReport[], draftTokens: number | 'auto'): Promise<OpenedEngine> {
   const options: OpenEngineOptions = {
     target: flags.target,
-    drafter,
-    drafterModule: null,
-    draftTokens: null,
+    drafters: [drafter],
+    drafterModules: [],
+    draftTokens,
     weights: flags.weights as OpenEngineOptions['weights'],
     device: { kind: 'cpu' },
     threads: Number(flags.threads),
@@ -64,12 +64,13 @@ async function open(drafter: string, steps: StepReport[]): Promise<OpenedEngine>
 }
 
 const steps: StepReport[] = [];
-const plain = await open('none', steps);
-const dflash = await open(flags.drafter, steps);
-const ngram = await open('ngram', steps);
-const longest = dflash.summary.draftTokens;
+const plain = await open('none', steps, 'auto');
+const auto = await open(flags.drafter, steps, 'auto');
+const longest = auto.drafters[0]?.draftTokens ?? 0;
+const dflash = await open(flags.drafter, steps, longest);
+const ngram = await open('ngram', steps, 'auto');
 
-console.log(`${dflash.summary.target} · ${flags.weights} · ${dflash.summary.drafter} · ${flags.threads} threads\n`);
+console.log(`${dflash.summary.target} · ${flags.weights} · ${dflash.summary.drafters[0]?.name} · ${flags.threads} threads\n`);
 
 // --- what a step costs, by rows, and a draft, by length
 const costs = await stepCosts(plain, dflash, () => bareMs);
@@ -93,7 +94,8 @@ console.log(
 const variants = [
   { name: 'plain', engine: plain.engine, draftTokens: 0 },
   ...Array.from({ length: longest }, (_, i) => ({ name: `dflash ${i + 1}`, engine: dflash.engine, draftTokens: i + 1 })),
-  { name: 'ngram', engine: ngram.engine, draftTokens: ngram.summary.draftTokens },
+  { name: 'dflash auto', engine: auto.engine, draftTokens: null },
+  { name: 'ngram auto', engine: ngram.engine, draftTokens: null },
 ];
 interface Sample {
   readonly tokensPerSecond: number;
@@ -114,7 +116,10 @@ for (const [kind, list] of Object.entries(prompts)) {
       let expected: string | null = null;
       for (const { name, engine, draftTokens } of order) {
         steps.length = 0;
-        const result = await answer(engine, chatRequest(engine, prompt, maxTokens, { draftTokens }));
+        const result = await answer(
+          engine,
+          chatRequest(engine, prompt, maxTokens, { draftTokens, ...(draftTokens === 0 ? { drafter: 'none' } : {}) }),
+        );
         const rounds = steps.filter((step) => step.rounds.length > 0);
         const tokens = result.tokens.join();
         expected ??= tokens;
@@ -174,12 +179,12 @@ console.log(
   `\nHTTP streaming: ${http.http.toFixed(1)} tokens/s, in process ${http.inProcess.toFixed(1)}: ratio ${http.ratio.toFixed(3)}`,
 );
 
-for (const { engine } of [dflash, ngram, plain]) await engine[Symbol.asyncDispose]();
+for (const { engine } of [dflash, auto, ngram, plain]) await engine[Symbol.asyncDispose]();
 console.log(
   JSON.stringify({
     ...provenance(dflash.summary.runtimeVersion),
     target: dflash.summary.target,
-    drafter: dflash.summary.drafter,
+    drafter: dflash.summary.drafters[0]?.name,
     weights: flags.weights,
     threads: Number(flags.threads),
     costs,

@@ -29,7 +29,7 @@ export function chatRequest(
     includeStopString: false,
     ignoreEos: false,
     skipSpecialTokens: true,
-    speculate: true,
+    drafter: null,
     draftTokens: null,
     ...overrides,
   };

@@ -18,7 +18,8 @@ const CONTEXT = 100;
 /** @param bareMs total time spent inside ONNX Runtime so far */
 export async function stepCosts(plain: OpenedEngine, drafting: OpenedEngine, bareMs: () => number): Promise<StepCost[]> {
   const { target } = plain;
-  const { target: tapped, drafter } = drafting;
+  const { target: tapped, drafters } = drafting;
+  const drafter = drafters[0]?.drafter;
   const tokens = Array.from({ length: CONTEXT }, (_, i) => 1000 + i);
   const never = new AbortController().signal;
   using cache = target.openCache();

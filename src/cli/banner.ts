@@ -3,17 +3,16 @@ import { formatBytes } from './format.ts';
 
 /** What is served, and how to try it. */
 export function banner(summary: EngineSummary, url: string, model: string, apiKeyNeeded: boolean): string {
-  const draft =
-    summary.drafterKind === 'none'
-      ? 'none (plain decoding)'
-      : [
-          summary.drafter,
-          ...(summary.taps.length > 0 ? [`block ${summary.blockSize}`, `taps ${summary.taps.join(' ')}`] : []),
-          `drafts of up to ${summary.draftTokens}`,
-        ].join(' · ');
+  const drafters = summary.drafters.map(({ name, kind, taps, draftTokens, length }) =>
+    [
+      name === kind ? name : `${name} (${kind})`,
+      ...(taps.length > 0 ? [`block ${draftTokens + 1}`, `taps ${taps.join(' ')}`] : []),
+      length === 'auto' ? `up to ${draftTokens} draft tokens, as many as pay` : `${draftTokens} draft tokens`,
+    ].join(' · '),
+  );
   const lines: readonly (readonly [string, string])[] = [
     ['target', `${summary.target} · ${summary.family} · ${summary.weights}`],
-    ['drafter', draft],
+    ...(drafters.length > 0 ? drafters : ['none (plain decoding)']).map((text) => ['drafter', text] as const),
     ['device', `${summary.device} · ${summary.threads} threads · ONNX Runtime ${summary.runtimeVersion}`],
     [
       'context',

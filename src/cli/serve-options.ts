@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 
 const MODELS = resolve(import.meta.dirname, '../../models');
+export const DEFAULT_DRAFTERS: readonly string[] = ['dflash'];
 export const DEFAULT_TARGET = resolve(MODELS, 'smollm2-135m-instruct');
 
 export function integer(least: number, most = Number.MAX_SAFE_INTEGER) {
@@ -29,19 +30,25 @@ export function serveCommand() {
         .default(DEFAULT_TARGET, 'the embedded SmolLM2-135M-Instruct'),
     )
     .addOption(
-      new Option('--drafter <name>', 'none, ngram, dflash (the folder <target>-dflash), or a drafter folder')
+      new Option(
+        '--drafter <[name=]drafter>',
+        'none, ngram, dflash (the folder <target>-dflash), or a drafter folder; may be repeated: requests choose by name',
+      )
         .env('BLOCKDRAFT_DRAFTER')
-        .default('dflash'),
+        .argParser((value, previous: readonly string[]) => collect(value, previous === DEFAULT_DRAFTERS ? [] : previous))
+        .default(DEFAULT_DRAFTERS, 'dflash'),
     )
     .addOption(
-      new Option('--drafter-module <file>', 'your own drafter: a module that exports createDrafter; its code is run').env(
-        'BLOCKDRAFT_DRAFTER_MODULE',
-      ),
+      new Option('--drafter-module <[name=]file>', 'your own drafter: a module that exports createDrafter; its code is run')
+        .env('BLOCKDRAFT_DRAFTER_MODULE')
+        .argParser(collect)
+        .default([] as readonly string[], 'none'),
     )
     .addOption(
-      new Option('--draft-tokens <n>', 'length of each draft (default: as long as the drafter can)')
+      new Option('--draft-tokens <n|auto>', 'length of each draft; auto: as long as it pays, measured all the time')
         .env('BLOCKDRAFT_DRAFT_TOKENS')
-        .argParser(integer(1)),
+        .argParser((text): number | 'auto' => (text === 'auto' ? text : integer(1)(text)))
+        .default('auto' as const),
     )
     .addOption(
       new Option('--weights <format>', 'how matrices are stored')

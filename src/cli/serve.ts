@@ -9,7 +9,7 @@ import { startServer } from '../server/start-server.ts';
 import { banner } from './banner.ts';
 import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
-import type { ServeOptions } from './serve-options.ts';
+import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
 
 /** Runs until a signal ends it. */
 export async function serve(options: ServeOptions, version: string): Promise<void> {
@@ -45,9 +45,10 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   try {
     const opened = await openEngine({
       target: options.target,
-      drafter: options.drafter,
-      drafterModule: options.drafterModule ?? null,
-      draftTokens: options.draftTokens ?? null,
+      // A module of one's own takes the place of the drafter that nobody asked for.
+      drafters: options.drafterModule.length > 0 && options.drafter === DEFAULT_DRAFTERS ? [] : options.drafter,
+      drafterModules: options.drafterModule,
+      draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
       threads: options.threads,

@@ -1,7 +1,7 @@
 /** The one record of speculation that every statistic is derived from. */
 
-/** Why a verification round had no draft tokens. */
-export type NoDraftReason =
+/** Why a round verified fewer draft tokens than the request may have, or none. */
+export type ShortDraftReason =
   /** The server runs without a drafter. */
   | 'no-drafter'
   /** The request asked for plain decoding. */
@@ -45,7 +45,9 @@ export interface SpeculationRecord {
   readonly maxDraftTokens: number;
   readonly rounds: readonly RoundRecord[];
   /** Rounds without draft tokens, by reason. Their sum is the number of rounds with `drafted` 0. */
-  readonly noDraft: Readonly<Partial<Record<NoDraftReason, number>>>;
+  readonly noDraft: Readonly<Partial<Record<ShortDraftReason, number>>>;
+  /** Rounds with some draft tokens, but fewer than {@link maxDraftTokens}, by reason. */
+  readonly shortened: Readonly<Partial<Record<ShortDraftReason, number>>>;
   /** What the drafter said when it failed, else null. */
   readonly drafterError: string | null;
 }

@@ -1,4 +1,4 @@
-import type { NoDraftReason } from '../core/speculation-record.ts';
+import type { ShortDraftReason } from '../core/speculation-record.ts';
 import type { Sequence } from './sequence.ts';
 
 /** One sequence's part in a round. */
@@ -10,8 +10,8 @@ export interface RowPlan {
   readonly complete: boolean;
   /** Rows for draft tokens behind them. */
   readonly budget: number;
-  /** Why the budget is 0, or why there may be no draft. */
-  readonly reason: NoDraftReason;
+  /** Why the budget is less than the sequence's limit; null when it is not. */
+  readonly reason: ShortDraftReason | null;
 }
 
 /**
@@ -30,14 +30,16 @@ export function planRows(sequences: readonly Sequence[], maxRows: number): RowPl
   const shares = equalShares([...drafts.map(({ budget }) => budget), promptRows - kept], spare - kept);
 
   const plans = decoding.map((sequence, i): RowPlan => {
-    return { sequence, known: sequence.uncached, complete: true, budget: shares[i]!, reason: drafts[i]!.reason };
+    const { budget, reason } = drafts[i]!;
+    const share = shares[i]!;
+    return { sequence, known: sequence.uncached, complete: true, budget: share, reason: share < budget ? 'load' : reason };
   });
   let left = kept + shares[decoding.length]!;
   for (const sequence of prompts) {
     const known = Math.min(sequence.uncached, left);
     if (known === 0) break;
     // No draft yet: the drafter has to see the prompt's own rows first.
-    plans.push({ sequence, known, complete: known === sequence.uncached, budget: 0, reason: 'no-proposal' });
+    plans.push({ sequence, known, complete: known === sequence.uncached, budget: 0, reason: null });
     left -= known;
   }
   return plans;

@@ -1,13 +1,11 @@
 /** One round of speculative decoding over several sequences: propose, verify, accept, commit. */
-import { AbortedError } from '../core/aborted-error.ts';
-import type { NoDraftReason, RoundRecord } from '../core/speculation-record.ts';
+import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
-import type { Drafter, DraftRequest, Proposal } from '../drafter/drafter.ts';
 import type { StepResult, Target } from '../target/target.ts';
 import { accept } from './accept.ts';
-import { checkProposals } from './check-proposals.ts';
 import { chooseToken } from './choose-token.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
+import { type Draft, propose } from './propose.ts';
 import type { Sequence } from './sequence.ts';
 
 /** What a round did to one sequence. */
@@ -18,7 +16,8 @@ export interface SequenceOutcome {
   readonly emitted: readonly TokenId[];
   /** Null while the prompt is being computed: its last rows choose the first token, and nothing is verified. */
   readonly round: RoundRecord | null;
-  readonly noDraft: NoDraftReason | null;
+  /** Why fewer draft tokens were verified than the sequence may have; null when they were not. */
+  readonly shortBy: ShortDraftReason | null;
 }
 
 export interface RoundOutcome {
@@ -47,59 +46,29 @@ export async function decodeRound(target: Target, sequences: readonly Sequence[]
   });
   const result = await target.step(spans, signal);
 
-  const outcomes = plans.map((plan, span) => commit(plan, span, drafts.get(plan.sequence)?.tokens ?? [], result));
-  return { sequences: outcomes, draftMs: drafted - started, verifyMs: performance.now() - drafted };
+  const verifyMs = performance.now() - drafted;
+  const outcomes = plans.map((plan, span) => commit(plan, span, drafts.get(plan.sequence), result));
+  learn(outcomes, drafts, verifyMs);
+  return { sequences: outcomes, draftMs: drafted - started, verifyMs };
 }
 
-/** Asks each drafter once, for all its sequences; one that fails is dropped by them, and they go on without. */
-async function propose(
-  sequences: readonly Sequence[],
-  plans: readonly RowPlan[],
-  vocabSize: number,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<Sequence, Proposal>> {
-  const budgets = new Map(plans.map((plan) => [plan.sequence, plan.budget]));
-  const byDrafter = new Map<Drafter, Sequence[]>();
-  for (const sequence of sequences) {
-    if (sequence.drafting === null) continue;
-    const { drafter } = sequence.drafting;
-    byDrafter.set(drafter, [...(byDrafter.get(drafter) ?? []), sequence]);
-  }
-  const proposals = new Map<Sequence, Proposal>();
-  for (const [drafter, members] of byDrafter) {
-    const requests = members.flatMap((sequence): DraftRequest[] =>
-      sequence.drafting === null
-        ? []
-        : [{ state: sequence.drafting.state, anchor: sequence.tokens.at(-1) as TokenId, budget: budgets.get(sequence) ?? 0 }],
-    );
-    try {
-      const answers = await drafter.propose(requests, signal);
-      checkProposals(drafter, requests, answers, vocabSize);
-      for (const [i, sequence] of members.entries()) proposals.set(sequence, answers[i] as Proposal);
-    } catch (error) {
-      if (signal.aborted) throw new AbortedError('A round', error);
-      for (const sequence of members) sequence.dropDrafter(error);
-    }
-  }
-  return proposals;
-}
-
-function commit(plan: RowPlan, span: number, draft: readonly TokenId[], result: StepResult): SequenceOutcome {
+function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: StepResult): SequenceOutcome {
   const { sequence, known, complete } = plan;
   const { cache, sampling } = sequence;
-  const start = cache.length - known - draft.length;
+  const tokens = draft?.tokens ?? [];
+  const start = cache.length - known - tokens.length;
   const answered = sequence.emitted > 0;
   const before = sequence.tokens.length;
   let round: RoundRecord | null = null;
-  let noDraft: NoDraftReason | null = null;
+  let shortBy: ShortDraftReason | null = null;
   if (complete) {
     const choose = (index: number) => chooseToken(result, span, known - 1 + index, sampling, before + index);
-    const acceptance = accept(draft, choose, (token) => sequence.emit(token));
+    const acceptance = accept(tokens, choose, (token) => sequence.emit(token));
     cache.truncate(start + known + acceptance.accepted);
     if (answered) {
-      round = { drafted: draft.length, ...acceptance };
-      noDraft = draft.length > 0 ? null : sequence.drafting === null ? sequence.draftBudget().reason : plan.reason;
-      sequence.record(round, noDraft);
+      round = { drafted: tokens.length, ...acceptance };
+      shortBy = draft === undefined ? sequence.draftBudget().reason : draft.shortBy;
+      sequence.record(round, shortBy);
     }
   }
   try {
@@ -112,5 +81,21 @@ function commit(plan: RowPlan, span: number, draft: readonly TokenId[], result: 
   } catch (error) {
     sequence.dropDrafter(error);
   }
-  return { sequence, promptRows: answered ? 0 : known, emitted: sequence.tokens.slice(before), round, noDraft };
+  return { sequence, promptRows: answered ? 0 : known, emitted: sequence.tokens.slice(before), round, shortBy };
+}
+
+/** Tells those who choose draft lengths what came of them. */
+function learn(outcomes: readonly SequenceOutcome[], drafts: ReadonlyMap<Sequence, Draft>, verifyMs: number): void {
+  const rows = outcomes.reduce((sum, { promptRows, round }) => sum + promptRows + (round === null ? 0 : 1 + round.drafted), 0);
+  const policies = new Set(outcomes.flatMap(({ sequence }) => sequence.drafting?.lengths ?? []));
+  for (const policy of policies) {
+    policy.learnStep(rows, outcomes.length, verifyMs);
+    const verified = outcomes.flatMap(({ sequence, round }) => {
+      const draft = drafts.get(sequence);
+      return sequence.drafting?.lengths === policy && draft !== undefined && round !== null
+        ? [{ sequence, proposal: draft.proposal, round }]
+        : [];
+    });
+    policy.learn(verified);
+  }
 }

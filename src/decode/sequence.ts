@@ -1,9 +1,10 @@
 /** One sequence being decoded: what is known of it, and what of that the target and the drafter have seen. */
 import type { SamplingParams } from '../core/sampling-params.ts';
-import type { NoDraftReason, RoundRecord } from '../core/speculation-record.ts';
+import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
 import type { Drafter, DraftState } from '../drafter/drafter.ts';
 import type { SequenceCache } from '../target/target.ts';
+import type { LengthPolicy } from './draft-length/length-policy.ts';
 import type { Ending, StopRule } from './stop-rule.ts';
 
 /** A drafter's part in a sequence. */
@@ -12,6 +13,8 @@ export interface Drafting {
   readonly state: DraftState;
   /** The longest draft wanted. */
   readonly limit: number;
+  /** Decides how much of it is worth the time; shared by the drafter's sequences. */
+  readonly lengths: LengthPolicy;
 }
 
 export interface SequenceOptions {
@@ -25,7 +28,7 @@ export interface SequenceOptions {
   /** Empty, and taken over. */
   readonly cache: SequenceCache;
   /** Taken over. Or the reason why there is none. */
-  readonly drafting: Drafting | Extract<NoDraftReason, 'no-drafter' | 'disabled-by-request'>;
+  readonly drafting: Drafting | Extract<ShortDraftReason, 'no-drafter' | 'disabled-by-request'>;
 }
 
 /**
@@ -41,9 +44,10 @@ export class Sequence implements Disposable {
   readonly #maxTokens: number;
   readonly #limitedBy: SequenceOptions['limitedBy'];
   readonly #rounds: RoundRecord[] = [];
-  readonly #noDraft = new Map<NoDraftReason, number>();
+  readonly #noDraft = new Map<ShortDraftReason, number>();
+  readonly #shortened = new Map<ShortDraftReason, number>();
   #drafting: Drafting | null;
-  #whyNotDrafting: NoDraftReason;
+  #whyNotDrafting: ShortDraftReason;
   #drafterError: string | null = null;
   #ending: Ending | null = null;
 
@@ -82,8 +86,14 @@ export class Sequence implements Disposable {
     return this.#rounds;
   }
 
-  get noDraft(): ReadonlyMap<NoDraftReason, number> {
+  /** Rounds without draft tokens, by reason. */
+  get noDraft(): ReadonlyMap<ShortDraftReason, number> {
     return this.#noDraft;
+  }
+
+  /** Rounds with fewer draft tokens than the limit, by reason. */
+  get shortened(): ReadonlyMap<ShortDraftReason, number> {
+    return this.#shortened;
   }
 
   get drafterError(): string | null {
@@ -95,13 +105,14 @@ export class Sequence implements Disposable {
     return this.#tokens.length - this.cache.length;
   }
 
-  /** The longest draft of use in the next round, and why when that is none. */
-  draftBudget(): { readonly budget: number; readonly reason: NoDraftReason } {
+  /** The longest draft of use in the next round, and why when that is less than the limit. */
+  draftBudget(): { readonly budget: number; readonly reason: ShortDraftReason | null } {
     if (this.#drafting === null) return { budget: 0, reason: this.#whyNotDrafting };
+    const { limit } = this.#drafting;
     // The target's own choice always follows the draft, and must be allowed too.
-    const room = this.#maxTokens - this.emitted - 1;
-    if (room <= 0) return { budget: 0, reason: this.#limitedBy === 'context' ? 'context-limit' : 'near-max-tokens' };
-    return { budget: Math.min(this.#drafting.limit, room), reason: 'no-proposal' };
+    const room = Math.max(this.#maxTokens - this.emitted - 1, 0);
+    if (room >= limit) return { budget: limit, reason: null };
+    return { budget: room, reason: this.#limitedBy === 'context' ? 'context-limit' : 'near-max-tokens' };
   }
 
   /** Takes the target's next choice; true when the answer ends with it. */
@@ -112,9 +123,12 @@ export class Sequence implements Disposable {
     return this.#ending !== null;
   }
 
-  record(round: RoundRecord, noDraft: NoDraftReason | null): void {
+  /** @param shortBy why the draft was shorter than the limit, null when it was not */
+  record(round: RoundRecord, shortBy: ShortDraftReason | null): void {
     this.#rounds.push(round);
-    if (noDraft !== null) this.#noDraft.set(noDraft, (this.#noDraft.get(noDraft) ?? 0) + 1);
+    if (shortBy === null) return;
+    const counts = round.drafted === 0 ? this.#noDraft : this.#shortened;
+    counts.set(shortBy, (counts.get(shortBy) ?? 0) + 1);
   }
 
   /** Goes on without the drafter, which has failed: what it has seen of the sequence is no longer certain. */

@@ -2,6 +2,7 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent } from '../core/decode-event.ts';
+import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
 import { decodeRound, type RoundOutcome } from '../decode/round.ts';
 import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
 import type { Drafter } from '../drafter/drafter.ts';
@@ -12,11 +13,20 @@ import { AnswerText } from './answer-text.ts';
 import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
 import { RunningRequest } from './running-request.ts';
 
+/** A drafter and how it is used. */
+export interface ServedDrafter {
+  readonly name: string;
+  readonly drafter: Drafter;
+  /** The longest draft that a request can get. */
+  readonly draftTokens: number;
+  readonly lengths: LengthPolicy;
+}
+
 export interface DecodeEngineParts {
-  /** Owned by the engine from here on, as is the drafter. */
+  /** Owned by the engine from here on. */
   readonly target: Target;
-  /** Null: plain decoding. */
-  readonly drafter: { readonly name: string; readonly drafter: Drafter; readonly draftTokens: number } | null;
+  /** The default first; empty for plain decoding only. Owned too. */
+  readonly drafters: readonly ServedDrafter[];
   readonly tokenizer: Tokenizer;
   readonly chatTemplate: ChatTemplate;
   readonly model: string;
@@ -38,7 +48,7 @@ export class DecodeEngine implements Engine {
   #wake: (() => void) | null = null;
 
   constructor(parts: DecodeEngineParts) {
-    const { target, drafter } = parts;
+    const { target } = parts;
     this.#parts = parts;
     this.info = {
       model: parts.model,
@@ -46,8 +56,11 @@ export class DecodeEngine implements Engine {
       maxContext: target.facts.maxContext,
       maxSequences: target.maxSequences,
       vocabSize: target.facts.vocabSize,
-      drafter: drafter?.name ?? 'none',
-      maxDraftTokens: drafter?.draftTokens ?? 0,
+      drafters: parts.drafters.map(({ name, drafter, draftTokens }) => ({
+        name,
+        kind: drafter.kind,
+        maxDraftTokens: draftTokens,
+      })),
       samplingDefaults: parts.samplingDefaults,
     };
     this.#loop = this.#run();
@@ -94,6 +107,7 @@ export class DecodeEngine implements Engine {
   #refuse(request: GenerateRequest): void {
     const { promptTokens } = request;
     const { maxContext, vocabSize } = this.info;
+    this.#drafterFor(request);
     if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
     if (promptTokens.length === 0) {
       throw new AppError('invalid_request', 'Expected a prompt of at least one token, got an empty one', {
@@ -174,7 +188,7 @@ export class DecodeEngine implements Engine {
         promptRows: sequences.reduce((sum, { promptRows }) => sum + promptRows, 0),
         decodeRows: sequences.reduce((sum, { round }) => sum + (round === null ? 0 : 1 + round.drafted), 0),
         emitted: sequences.reduce((sum, { emitted }) => sum + emitted.length, 0),
-        rounds: sequences.flatMap(({ round, noDraft }) => (round === null ? [] : [{ ...round, noDraft }])),
+        rounds: sequences.flatMap(({ round, shortBy }) => (round === null ? [] : [{ ...round, shortBy }])),
       });
     }
     for (const request of requests) {
@@ -205,17 +219,19 @@ export class DecodeEngine implements Engine {
 
   #start(running: RunningRequest): void {
     const { request } = running;
-    const { target, tokenizer, drafter } = this.#parts;
+    const { target, tokenizer } = this.#parts;
     const text = new AnswerText(request, tokenizer, target.facts.eosTokenIds);
     const room = this.info.maxContext - request.promptTokens.length;
     const limitedBy = request.maxTokens !== null && request.maxTokens <= room ? 'max-tokens' : 'context';
-    const maxDraftTokens = drafter === null ? 0 : Math.min(request.draftTokens ?? drafter.draftTokens, drafter.draftTokens);
-    const speculating = request.speculate && maxDraftTokens > 0 ? drafter : null;
-    let drafting: SequenceOptions['drafting'] = drafter === null ? 'no-drafter' : 'disabled-by-request';
+    const chosen = this.#drafterFor(request);
+    const maxDraftTokens = chosen === null ? 0 : Math.min(request.draftTokens ?? chosen.draftTokens, chosen.draftTokens);
+    const speculating = maxDraftTokens > 0 ? chosen : null;
+    let drafting: SequenceOptions['drafting'] = this.#parts.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request';
     let failure: { readonly error: unknown } | null = null;
     if (speculating !== null) {
       try {
-        drafting = { drafter: speculating.drafter, state: speculating.drafter.open(), limit: maxDraftTokens };
+        const { drafter, lengths } = speculating;
+        drafting = { drafter, state: drafter.open(), limit: maxDraftTokens, lengths };
       } catch (error) {
         failure = { error };
       }
@@ -236,6 +252,17 @@ export class DecodeEngine implements Engine {
       drafter: speculating?.name ?? 'none',
       maxDraftTokens: speculating === null ? 0 : maxDraftTokens,
     });
+  }
+
+  /** @throws AppError `invalid_request` when there is no drafter of that name */
+  #drafterFor({ drafter: name }: GenerateRequest): ServedDrafter | null {
+    const { drafters } = this.#parts;
+    if (name === 'none') return null;
+    if (name === null) return drafters[0] ?? null;
+    const named = drafters.find((drafter) => drafter.name === name);
+    if (named !== undefined) return named;
+    const names = [...drafters.map((drafter) => drafter.name), 'none'].join(', ');
+    throw new AppError('invalid_request', `Expected a drafter of ${names}, got ${name}`, { details: { param: 'drafter' } });
   }
 
   #dropAborted(): void {
@@ -281,7 +308,7 @@ export class DecodeEngine implements Engine {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
-    await this.#parts.drafter?.drafter[Symbol.asyncDispose]();
+    for (const { drafter } of this.#parts.drafters) await drafter[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }
 }

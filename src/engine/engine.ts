@@ -1,7 +1,7 @@
 /** PORT between the engine and everything that serves or measures it. */
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { SamplingParams } from '../core/sampling-params.ts';
-import type { NoDraftReason, RoundRecord } from '../core/speculation-record.ts';
+import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
 
 export interface GenerateRequest {
@@ -20,8 +20,8 @@ export interface GenerateRequest {
   readonly ignoreEos: boolean;
   /** Leave special tokens out of the text. */
   readonly skipSpecialTokens: boolean;
-  /** False: decode plainly, with the same tokens as a result. */
-  readonly speculate: boolean;
+  /** Name of the drafter; null: the default one. `none`: decode plainly, with the same tokens as a result. */
+  readonly drafter: string | null;
   /** Upper limit on the length of each draft; null: the server's. */
   readonly draftTokens: number | null;
 }
@@ -41,12 +41,19 @@ export interface EngineInfo {
   readonly maxContext: number;
   readonly maxSequences: number;
   readonly vocabSize: number;
-  /** Name of the drafter, `none` when there is none. */
-  readonly drafter: string;
-  /** Longest draft; 0 without a drafter. */
-  readonly maxDraftTokens: number;
+  /** The default drafter first; empty for plain decoding only. */
+  readonly drafters: readonly DrafterInfo[];
   /** Defaults that the model folder's generation_config.json asks for. */
   readonly samplingDefaults: Readonly<Partial<Omit<SamplingParams, 'seed'>>>;
+}
+
+/** A drafter that requests can ask for. */
+export interface DrafterInfo {
+  readonly name: string;
+  /** `dflash`, `ngram`, … */
+  readonly kind: string;
+  /** The longest draft that a request can get. */
+  readonly maxDraftTokens: number;
 }
 
 /** Loads at this moment. */
@@ -70,7 +77,7 @@ export interface Engine extends AsyncDisposable {
   renderChat(messages: readonly ChatMessage[]): string;
   /**
    * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
-   * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token, `invalid_request` when it is empty,
+   * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token, `invalid_request` when it is empty or names no drafter of this engine,
    *   `overloaded` when the queue is full, `unavailable` when the engine drains.
    */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent>;
@@ -96,7 +103,7 @@ export interface StepReport {
   /** Tokens emitted by the step, first tokens included. */
   readonly emitted: number;
   /** One entry for each sequence that verified. */
-  readonly rounds: readonly (RoundRecord & { readonly noDraft: NoDraftReason | null })[];
+  readonly rounds: readonly (RoundRecord & { readonly shortBy: ShortDraftReason | null })[];
 }
 
 /** The engine as the server sees it: it may still be loading, or have failed to load. */

@@ -1,6 +1,9 @@
 /** Loads a target, its drafter and its tokenizer, and puts an engine on top. */
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
+import { AutoLength } from '../decode/draft-length/auto-length.ts';
+import type { CostModel } from '../decode/draft-length/cost-model.ts';
+import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
 import type { BorrowedTarget } from '../drafter/borrowed-target.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { DrafterSource } from '../drafter/drafter-context.ts';
@@ -12,18 +15,19 @@ import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
-import { DecodeEngine } from './decode-engine.ts';
+import { DecodeEngine, type ServedDrafter } from './decode-engine.ts';
 import type { EngineObserver } from './engine.ts';
+import { measureCosts } from './measure-costs.ts';
 
 export interface OpenEngineOptions {
   /** Folder of the target. */
   readonly target: string;
-  /** A built-in drafter's name, or a drafter's folder. */
-  readonly drafter: string;
-  /** A user's own drafter module, in place of {@link drafter}; null: none. */
-  readonly drafterModule: string | null;
-  /** Length of each draft; null: as long as the drafter can. */
-  readonly draftTokens: number | null;
+  /** A built-in drafter's name or a drafter's folder each, `name=` before it to name it; the first is the default. */
+  readonly drafters: readonly string[];
+  /** A user's own drafter modules, in front of {@link drafters}. */
+  readonly drafterModules: readonly string[];
+  /** Length of each draft, or `auto`: as long as it pays on this machine and text. */
+  readonly draftTokens: number | 'auto';
   readonly weights: 'f32' | 'int8' | 'int4';
   readonly device: Device;
   readonly threads: number;
@@ -48,7 +52,7 @@ export interface OpenedEngine {
   readonly engine: DecodeEngine;
   /** The engine's own, for measurements beside it; use them only while it is idle. */
   readonly target: Target;
-  readonly drafter: Drafter | null;
+  readonly drafters: readonly ServedDrafter[];
   readonly summary: EngineSummary;
   /** Loads what several sequences at once need; until then the first such step waits. */
   warmUp(): Promise<void>;
@@ -58,12 +62,7 @@ export interface EngineSummary {
   readonly target: string;
   readonly family: string;
   readonly weights: string;
-  readonly drafter: string;
-  readonly drafterKind: string;
-  readonly taps: readonly number[];
-  /** Slots of a block, the anchor's included; 0 without a drafter. */
-  readonly blockSize: number;
-  readonly draftTokens: number;
+  readonly drafters: readonly DrafterSummary[];
   readonly device: string;
   readonly threads: number;
   readonly runtimeVersion: string;
@@ -71,6 +70,15 @@ export interface EngineSummary {
   readonly maxSequences: number;
   /** Bytes that the caches of all sequences take when they are full. */
   readonly cacheBytes: number;
+}
+
+export interface DrafterSummary {
+  readonly name: string;
+  readonly kind: string;
+  readonly taps: readonly number[];
+  /** The longest draft. */
+  readonly draftTokens: number;
+  readonly length: 'auto' | 'fixed';
 }
 
 /** Drafters and targets load what several sequences need in the background. */
@@ -88,8 +96,11 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   }
   const folder = resolve(options.target);
   const config = readModelConfig(folder);
-  const source =
-    options.drafterModule === null ? drafterFromName(options.drafter, folder) : await drafterFromModule(options.drafterModule);
+  const sources = [
+    ...(await Promise.all(options.drafterModules.map(named(drafterFromModule)))),
+    ...(await Promise.all(options.drafters.map(named((chosen) => drafterFromName(chosen, folder))))),
+  ].filter((source) => source !== null);
+  refuseEqualNames(sources);
   const runtime = openRuntime({ threads: options.threads });
   const [tokenizer, chatTemplate] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
   const progress = (what: string) =>
@@ -111,16 +122,27 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     maxContext: options.maxContext,
     maxSequences: options.maxSequences,
     maxRows: options.maxRows,
-    taps: source?.taps ?? [],
+    taps: [...new Set(sources.flatMap((source) => source.taps))],
   });
   const { target } = loaded;
-  let drafter: Drafter | null = null;
+  const opened: Drafter[] = [];
   try {
-    drafter = source === null ? null : await source.load({ ...common, ...progress('drafter'), target: borrow(loaded) });
-    const draftTokens = draftLength(options.draftTokens, drafter);
+    for (const source of sources)
+      opened.push(await source.load({ ...common, ...progress(source.name), target: borrow(loaded) }));
+    const auto = options.draftTokens === 'auto' && opened.length > 0;
+    const costs = auto ? await measureCosts(target, opened) : [];
+    const drafters = opened.map((drafter, i): ServedDrafter => {
+      const draftTokens = draftLength(options.draftTokens, drafter);
+      return {
+        name: (sources[i] as DrafterSource).name,
+        drafter,
+        draftTokens,
+        lengths: auto ? new AutoLength(costs[i] as CostModel) : FIXED_LENGTH,
+      };
+    });
     const engine = new DecodeEngine({
       target,
-      drafter: drafter === null ? null : { name: (source as DrafterSource).name, drafter, draftTokens },
+      drafters,
       tokenizer,
       chatTemplate,
       model: options.servedModelName ?? basename(folder),
@@ -131,16 +153,18 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     return {
       engine,
       target,
-      drafter,
+      drafters,
       summary: {
         target: basename(folder),
         family: target.facts.family,
         weights: options.weights,
-        drafter: source?.name ?? 'none',
-        drafterKind: drafter?.kind ?? 'none',
-        taps: source?.taps ?? [],
-        blockSize: drafter === null ? 0 : drafter.maxDraftTokens + 1,
-        draftTokens,
+        drafters: drafters.map(({ name, drafter, draftTokens }) => ({
+          name,
+          kind: drafter.kind,
+          taps: drafter.taps,
+          draftTokens,
+          length: auto ? 'auto' : 'fixed',
+        })),
         device: options.device.kind === 'cuda' ? `cuda:${options.device.deviceId}` : 'cpu',
         threads: options.threads,
         runtimeVersion: runtime.version,
@@ -150,20 +174,37 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       },
       async warmUp() {
         await target.warmUp();
-        await (drafter as WarmsUp | null)?.warmUp?.();
+        for (const drafter of opened) await (drafter as WarmsUp).warmUp?.();
       },
     };
   } catch (error) {
-    await drafter?.[Symbol.asyncDispose]();
+    for (const drafter of opened) await drafter[Symbol.asyncDispose]();
     await target[Symbol.asyncDispose]();
     throw error;
   }
 }
 
+/** Splits `name=what` and gives the drafter that name. */
+function named(find: (what: string) => Promise<DrafterSource> | DrafterSource | null) {
+  return async (words: string): Promise<DrafterSource | null> => {
+    const [, name, what = words] = /^([\w.-]+)=(.+)$/.exec(words) ?? [];
+    const source = await find(what);
+    return source === null || name === undefined ? source : { ...source, name };
+  };
+}
+
+/** @throws AppError `invalid_config` */
+function refuseEqualNames(sources: readonly DrafterSource[]): void {
+  const names = ['none', ...sources.map(({ name }) => name)];
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice === undefined) return;
+  throw new AppError('invalid_config', `Expected drafters of different names, got ${twice} twice; name them with name=folder`);
+}
+
 /** @throws AppError `invalid_config` when the drafter cannot make drafts that long */
-function draftLength(wanted: number | null, drafter: Drafter | null): number {
-  const longest = drafter?.maxDraftTokens ?? 0;
-  if (wanted === null || drafter === null) return longest;
+function draftLength(wanted: number | 'auto', drafter: Drafter): number {
+  const longest = drafter.maxDraftTokens;
+  if (wanted === 'auto') return longest;
   if (wanted > longest) {
     throw new AppError(
       'invalid_config',

@@ -74,6 +74,7 @@ export class RunningRequest {
         maxDraftTokens: this.#started?.maxDraftTokens ?? 0,
         rounds: sequence?.rounds ?? [],
         noDraft: Object.fromEntries(sequence?.noDraft ?? []),
+        shortened: Object.fromEntries(sequence?.shortened ?? []),
         drafterError: sequence?.drafterError ?? null,
       },
       timing: {

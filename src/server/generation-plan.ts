@@ -57,7 +57,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       includeStopString: params.includeStopString,
       ignoreEos: params.ignoreEos,
       skipSpecialTokens: params.skipSpecialTokens,
-      speculate: params.speculate,
+      drafter: params.drafter,
       draftTokens: params.draftTokens,
     })),
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),

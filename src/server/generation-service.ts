@@ -178,6 +178,8 @@ function tokenRangeError(param: string, id: number, info: EngineInfo): AppError 
 
 /** Changes whenever answers may: another version, model or drafter. */
 function systemFingerprint(info: EngineInfo, version: string): string {
-  const facts = [version, info.model, info.drafter, info.maxDraftTokens].join('\n');
+  const facts = [version, info.model, ...info.drafters.flatMap(({ name, maxDraftTokens }) => [name, maxDraftTokens])].join(
+    '\n',
+  );
   return `fp_${createHash('sha256').update(facts).digest('hex').slice(0, 12)}`;
 }

@@ -107,6 +107,12 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     'reason',
     true,
   );
+  const shortened = counter(
+    'spec_decode_rounds_shortened_total',
+    'Rounds that verified some draft tokens, but fewer than the request may have, by reason.',
+    'reason',
+    true,
+  );
   const promptTokens = counter('prompt_tokens_total', 'Prompt tokens computed.');
   const generationTokens = counter('generation_tokens_total', 'Tokens emitted.');
   const success = counter('request_success_total', 'Answers that ended, by reason.', 'finished_reason');
@@ -163,7 +169,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       generationTokens(step.emitted);
       iterationTokens(step.promptRows + step.emitted);
       for (const round of step.rounds) {
-        if (round.noDraft !== null) withoutDraft(1, round.noDraft);
+        if (round.shortBy !== null) (round.drafted === 0 ? withoutDraft : shortened)(1, round.shortBy);
         if (round.drafted === 0) continue;
         drafts(1);
         draftTokens(round.drafted);

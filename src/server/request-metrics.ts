@@ -56,6 +56,7 @@ function speculativeDecoding(record: SpeculationRecord, isDetailed: boolean) {
       : {}),
     drafter: record.drafter,
     no_draft_rounds: record.noDraft,
+    shortened_rounds: record.shortened,
     drafter_error: record.drafterError,
   };
 }

@@ -1,3 +1,4 @@
+import { FIXED_LENGTH } from '../../src/decode/draft-length/fixed-length.ts';
 import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { RoundRecord } from '../../src/core/speculation-record.ts';
 import type { TokenId } from '../../src/core/token.ts';
@@ -76,6 +77,6 @@ function open(target: Target, drafter: Drafter, promptTokens: readonly TokenId[]
     maxTokens: maxTokens + draftPastEnd,
     limitedBy: 'max-tokens',
     cache: target.openCache(),
-    drafting: { drafter, state: drafter.open(), limit: drafter.maxDraftTokens },
+    drafting: { drafter, state: drafter.open(), limit: drafter.maxDraftTokens, lengths: FIXED_LENGTH },
   });
 }

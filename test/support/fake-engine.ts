@@ -1,7 +1,7 @@
 /** A scripted engine: real events, rounds, stops and counts, without a model. */
 import { AppError } from '../../src/core/app-error.ts';
 import type { DecodeEvent, FinishEvent, FinishReason } from '../../src/core/decode-event.ts';
-import type { NoDraftReason, RoundRecord } from '../../src/core/speculation-record.ts';
+import type { RoundRecord, ShortDraftReason } from '../../src/core/speculation-record.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import type {
   ChatMessage,
@@ -70,8 +70,7 @@ export class FakeEngine implements Engine {
       maxContext: 512,
       maxSequences: 8,
       vocabSize: VOCAB_SIZE,
-      drafter: 'oracle',
-      maxDraftTokens: 4,
+      drafters: [{ name: 'oracle', kind: 'oracle', maxDraftTokens: 4 }],
       samplingDefaults: {},
       ...options.info,
     };
@@ -159,7 +158,8 @@ class FakeRun {
   readonly #queueMs: number;
   readonly #maxTokens: number;
   readonly #rounds: RoundRecord[] = [];
-  readonly #noDraft: Partial<Record<NoDraftReason, number>> = {};
+  readonly #noDraft: Partial<Record<ShortDraftReason, number>> = {};
+  readonly #shortened: Partial<Record<ShortDraftReason, number>> = {};
   #emitted = 0;
   #firstTokenMs: number | null = null;
   #drafterError: string | null = null;
@@ -196,7 +196,7 @@ class FakeRun {
   }
 
   end(reason: FinishReason, stopReason: string | TokenId | null): FinishEvent {
-    const { info, clock } = this.#engine;
+    const { clock } = this.#engine;
     return {
       type: 'finish',
       reason,
@@ -204,10 +204,11 @@ class FakeRun {
       promptTokens: this.#request.promptTokens.length,
       completionTokens: this.#emitted,
       speculation: {
-        drafter: info.drafter,
-        maxDraftTokens: Math.min(info.maxDraftTokens, this.#request.draftTokens ?? info.maxDraftTokens),
+        drafter: this.#drafter?.name ?? 'none',
+        maxDraftTokens: this.#limit,
         rounds: this.#rounds,
         noDraft: this.#noDraft,
+        shortened: this.#shortened,
         drafterError: this.#drafterError,
       },
       timing: { queueMs: this.#queueMs, firstTokenMs: this.#firstTokenMs, totalMs: clock.monotonicMs() - this.#acceptedAt },
@@ -232,7 +233,7 @@ class FakeRun {
   }
 
   #roundStep(round: number): DecodeEvent {
-    const { drafted, noDraft } = this.#draft(round);
+    const { drafted, shortBy } = this.#draft(round);
     const draftMs = drafted > 0 ? DRAFT_MS : 0;
     this.#engine.clock.advance(STEP_MS + draftMs);
     const wouldAccept = Math.min(drafted, pick(this.#script.accepts, round) ?? drafted);
@@ -246,25 +247,40 @@ class FakeRun {
       emitted,
     };
     this.#rounds.push(record);
-    if (noDraft !== null) this.#noDraft[noDraft] = (this.#noDraft[noDraft] ?? 0) + 1;
-    this.#report({ draftMs, promptRows: 0, decodeRows: 1 + drafted, emitted, rounds: [{ ...record, noDraft }] });
+    if (shortBy !== null) {
+      const counts = drafted === 0 ? this.#noDraft : this.#shortened;
+      counts[shortBy] = (counts[shortBy] ?? 0) + 1;
+    }
+    this.#report({ draftMs, promptRows: 0, decodeRows: 1 + drafted, emitted, rounds: [{ ...record, shortBy }] });
     return event;
   }
 
-  #draft(round: number): { readonly drafted: number; readonly noDraft: NoDraftReason | null } {
+  #draft(round: number): { readonly drafted: number; readonly shortBy: ShortDraftReason | null } {
     const { info } = this.#engine;
     const left = this.#maxTokens - this.#emitted;
-    const none = (noDraft: NoDraftReason) => ({ drafted: 0, noDraft });
-    if (info.drafter === 'none') return none('no-drafter');
-    if (!this.#request.speculate) return none('disabled-by-request');
+    const none = (shortBy: ShortDraftReason) => ({ drafted: 0, shortBy });
+    if (info.drafters.length === 0) return none('no-drafter');
+    if (this.#drafter === null) return none('disabled-by-request');
     if (left === 1) return none('near-max-tokens');
     if (this.#script.drafterFailsAt !== undefined && round >= this.#script.drafterFailsAt) {
       this.#drafterError = 'the scripted drafter failed';
       return none('drafter-failed');
     }
-    const limit = Math.min(info.maxDraftTokens, this.#request.draftTokens ?? info.maxDraftTokens, left - 1);
-    const drafted = Math.min(limit, pick(this.#script.proposes, round) ?? limit);
-    return drafted === 0 ? none('no-proposal') : { drafted, noDraft: null };
+    const room = Math.min(this.#limit, left - 1);
+    const drafted = Math.min(room, pick(this.#script.proposes, round) ?? room);
+    if (drafted < room) return { drafted, shortBy: 'no-proposal' };
+    return { drafted, shortBy: room < this.#limit ? 'near-max-tokens' : null };
+  }
+
+  get #drafter() {
+    const { drafters } = this.#engine.info;
+    const { drafter: name } = this.#request;
+    return (name === null ? drafters[0] : drafters.find((drafter) => drafter.name === name)) ?? null;
+  }
+
+  get #limit(): number {
+    const most = this.#drafter?.maxDraftTokens ?? 0;
+    return Math.min(most, this.#request.draftTokens ?? most);
   }
 
   /** Emits up to `count` tokens of the answer, fewer when it ends among them. */

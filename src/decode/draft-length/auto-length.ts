@@ -44,7 +44,10 @@ export class AutoLength implements LengthPolicy {
     this.#costs = costs;
   }
 
-  ask(sequences: readonly { readonly sequence: Sequence; readonly budget: number }[], step: StepContext): readonly DraftLimit[] {
+  ask(
+    sequences: readonly { readonly sequence: Sequence; readonly budget: number }[],
+    step: StepContext,
+  ): readonly DraftLimit[] {
     return sequences.map(({ sequence, budget }) => {
       if (budget === 0) return { tokens: 0, reason: null };
       const experience = this.#experienceOf(sequence);
@@ -82,7 +85,10 @@ export class AutoLength implements LengthPolicy {
         const extraTokens = (survivals[i] as readonly number[]).slice(0, length).reduce((sum, survival) => sum + survival, 0);
         this.#learnGain(sequence, length, extraTokens * msPerToken - length * msPerRow - draftMs / drafting.length);
       }
-      return { tokens: length, reason: length < proposal.tokens.length ? (step.decoding > 1 ? 'load' : 'low-confidence') : null };
+      return {
+        tokens: length,
+        reason: length < proposal.tokens.length ? (step.decoding > 1 ? 'load' : 'low-confidence') : null,
+      };
     });
   }
 

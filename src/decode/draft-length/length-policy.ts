@@ -1,13 +1,12 @@
 /** PORT: who decides how long drafts are. Whatever is decided, the text is the same. */
-import type { NoDraftReason } from '../../core/speculation-record.ts';
-import type { RoundRecord } from '../../core/speculation-record.ts';
+import type { RoundRecord, ShortDraftReason } from '../../core/speculation-record.ts';
 import type { Proposal } from '../../drafter/drafter.ts';
 import type { Sequence } from '../sequence.ts';
 
 /** A limit on one sequence's draft, and the reason when it is lower than what was asked for. */
 export interface DraftLimit {
   readonly tokens: number;
-  readonly reason: NoDraftReason | null;
+  readonly reason: ShortDraftReason | null;
 }
 
 /** The step that drafts are for. */

@@ -4,6 +4,7 @@ import { REQUEST_ID_PATTERN } from '../request-id.ts';
 import type { RequestLimits, SpecMetricsLevel } from '../server-config.ts';
 import { fieldError } from './parse-request.ts';
 
+const MAX_DRAFTER_NAME = 256;
 const MAX_DRAFT_TOKENS = 1024;
 
 const flag = () => z.boolean().nullish().describe('true or false');
@@ -46,6 +47,7 @@ export function generationFields(limits: RequestLimits) {
       .nullish()
       .describe('1 to 128 letters, digits, dots, underscores and dashes'),
     speculative: flag(),
+    drafter: z.string().max(MAX_DRAFTER_NAME).nullish().describe('the name of a drafter, or none'),
     draft_tokens: z.int().min(0).max(MAX_DRAFT_TOKENS).nullish().describe(`a whole number from 0 to ${MAX_DRAFT_TOKENS}`),
     spec_decode_metrics: z.enum(['none', 'summary', 'detailed']).nullish().describe('"none", "summary" or "detailed"'),
   } as const;
@@ -77,7 +79,8 @@ export interface GenerationParams {
   readonly includeUsage: boolean;
   readonly continuousUsage: boolean;
   readonly requestId: string | null;
-  readonly speculate: boolean;
+  /** Null: the default one; `none`: plain decoding. */
+  readonly drafter: string | null;
   readonly draftTokens: number | null;
   /** Null: as the server is configured. */
   readonly specMetrics: SpecMetricsLevel | null;
@@ -113,7 +116,7 @@ export function toGenerationParams(fields: ParsedFields, maxTokens: number | nul
     includeUsage: options?.include_usage ?? false,
     continuousUsage: options?.continuous_usage_stats ?? false,
     requestId: fields.request_id ?? null,
-    speculate: (fields.speculative ?? true) && fields.draft_tokens !== 0,
+    drafter: fields.speculative === false || fields.draft_tokens === 0 ? 'none' : (fields.drafter ?? null),
     draftTokens: fields.draft_tokens ?? null,
     specMetrics: fields.spec_decode_metrics ?? null,
   };

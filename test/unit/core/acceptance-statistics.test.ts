@@ -3,7 +3,7 @@ import { acceptanceStatistics, statisticsOfRecords } from '../../../src/core/acc
 import type { RoundRecord, SpeculationRecord } from '../../../src/core/speculation-record.ts';
 
 function record(maxDraftTokens: number, rounds: readonly RoundRecord[]): SpeculationRecord {
-  return { drafter: 'test', maxDraftTokens, rounds, noDraft: {}, drafterError: null };
+  return { drafter: 'test', maxDraftTokens, rounds, noDraft: {}, shortened: {}, drafterError: null };
 }
 
 describe('statisticsOfRecords', () => {

@@ -2,11 +2,16 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { GREEDY, type SamplingParams } from '../../../src/core/sampling-params.ts';
+import { AutoLength } from '../../../src/decode/draft-length/auto-length.ts';
+import { CostModel } from '../../../src/decode/draft-length/cost-model.ts';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
+import type { LengthPolicy } from '../../../src/decode/draft-length/length-policy.ts';
 import type { Sequence } from '../../../src/decode/sequence.ts';
 import type { Drafter } from '../../../src/drafter/drafter.ts';
 import { NgramDrafter } from '../../../src/drafter/ngram/ngram-drafter.ts';
 import { NoneDrafter } from '../../../src/drafter/none/none-drafter.ts';
 import { CheckedDrafter } from '../../support/checked-drafter.ts';
+import { ErraticLength } from '../../support/erratic-length.ts';
 import { LiarDrafter } from '../../support/liar-drafter.ts';
 import { OracleDrafter } from '../../support/oracle-drafter.ts';
 import { hashedLogits, nextToken } from '../../support/scripted-logits.ts';
@@ -48,6 +53,24 @@ const sampling: fc.Arbitrary<SamplingParams> = fc.oneof(
   }),
 );
 
+/** However long drafts are made, and whatever of them is verified. */
+const lengths: fc.Arbitrary<LengthPolicy> = fc.oneof(
+  fc.constant(FIXED_LENGTH),
+  fc.nat().map((seed) => new ErraticLength(seed)),
+  fc.constant(null).map(
+    () =>
+      new AutoLength(
+        new CostModel(
+          [
+            { rows: 1, ms: 10 },
+            { rows: 5, ms: 12 },
+          ],
+          0.5,
+        ),
+      ),
+  ),
+);
+
 const scenarios: fc.Arbitrary<Scenario> = fc.integer({ min: 2, max: 7 }).chain((vocabSize) => {
   const token = fc.integer({ min: 0, max: vocabSize - 1 });
   return fc.record({
@@ -64,6 +87,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc.integer({ min: 2, max: 7 }).chain((
         maxTokens: fc.integer({ min: 1, max: 20 }),
         stopTokens: fc.array(token, { maxLength: 1 }),
         draftLimit: fc.integer({ min: 1, max: 6 }),
+        lengths,
         drafter: fc.constantFrom(...DRAFTERS),
         joins: fc.nat(6),
         leavesAfter: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4 }),
@@ -185,7 +209,7 @@ async function run({ target: script, maxRows, requests, troubles }: Scenario): P
 }
 
 it('answers as plain decoding does, greedy and sampled, with any drafters, company and trouble', async () => {
-  await fc.assert(fc.asyncProperty(scenarios, run), { numRuns: 400 });
+  await fc.assert(fc.asyncProperty(scenarios, run), { numRuns: 500 });
   expect(acceptedInAll).toBeGreaterThan(1000);
   expect(chunkedPrompts).toBeGreaterThan(50);
 });

@@ -1,7 +1,10 @@
 /** Sequences on a scripted target, decoded round by round, with the invariants looked at behind each round. */
+
 import { expect } from 'vitest';
 import { GREEDY, type SamplingParams } from '../../../src/core/sampling-params.ts';
 import type { TokenId } from '../../../src/core/token.ts';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
+import type { LengthPolicy } from '../../../src/decode/draft-length/length-policy.ts';
 import { decodeRound, type RoundOutcome } from '../../../src/decode/round.ts';
 import { Sequence, type SequenceOptions } from '../../../src/decode/sequence.ts';
 import type { CheckedDrafter, CheckedState } from '../../support/checked-drafter.ts';
@@ -15,11 +18,19 @@ export interface Asked {
   readonly maxTokens?: number;
   readonly stopTokens?: readonly TokenId[];
   readonly draftLimit?: number;
+  readonly lengths?: LengthPolicy;
 }
 
 export function start(target: ScriptedTarget, asked: Asked, drafter: CheckedDrafter | null): Sequence {
   const drafting: SequenceOptions['drafting'] =
-    drafter === null ? 'no-drafter' : { drafter, state: drafter.open(), limit: asked.draftLimit ?? drafter.maxDraftTokens };
+    drafter === null
+      ? 'no-drafter'
+      : {
+          drafter,
+          state: drafter.open(),
+          limit: asked.draftLimit ?? drafter.maxDraftTokens,
+          lengths: asked.lengths ?? FIXED_LENGTH,
+        };
   return new Sequence({
     promptTokens: asked.prompt,
     sampling: asked.sampling ?? GREEDY,
@@ -59,10 +70,10 @@ export async function round(
   const before = new Map(sequences.map((sequence) => [sequence, sequence.tokens.length]));
   const outcome = await decodeRound(target, sequences, signal);
   expect(target.stepRows.at(-1)).toBeLessThanOrEqual(target.maxRows);
-  for (const { sequence, emitted, round, noDraft, promptRows } of outcome.sequences) {
+  for (const { sequence, emitted, round, shortBy, promptRows } of outcome.sequences) {
     expect(emitted).toEqual(sequence.tokens.slice(before.get(sequence)));
     expect(promptRows > 0).toBe(round === null);
-    expect(noDraft === null).toBe(round === null || round.drafted > 0);
+    if (round !== null && round.drafted === 0) expect(shortBy).not.toBeNull();
     if (round === null) continue;
     const rejected = round.evaluated - round.accepted;
     const discarded = round.drafted - round.evaluated;

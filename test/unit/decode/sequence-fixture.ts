@@ -1,6 +1,8 @@
 /** Sequences that are put where a test wants them, without a target. */
+
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import type { TokenId } from '../../../src/core/token.ts';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import { Sequence, type SequenceOptions } from '../../../src/decode/sequence.ts';
 import type { StopRule } from '../../../src/decode/stop-rule.ts';
 import { NgramDrafter } from '../../../src/drafter/ngram/ngram-drafter.ts';
@@ -46,7 +48,7 @@ export function placed({ prompt = 3, emitted = 0, cached, limit = 4, ...options 
     maxTokens: 50,
     limitedBy: 'max-tokens',
     cache,
-    drafting: limit === null ? 'no-drafter' : { drafter, state: drafter.open(), limit },
+    drafting: limit === null ? 'no-drafter' : { drafter, state: drafter.open(), limit, lengths: FIXED_LENGTH },
     ...options,
   });
   for (let token = 0; token < emitted; token++) sequence.emit(token);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import type { DraftState } from '../../../src/drafter/drafter.ts';
 import { NgramDrafter } from '../../../src/drafter/ngram/ngram-drafter.ts';
 import { placed, stopsAt } from './sequence-fixture.ts';
@@ -9,19 +10,19 @@ describe('the budget of a draft', () => {
       title: 'is what the request wants while there is room',
       options: { maxTokens: 20, limit: 4 },
       budget: 4,
-      reason: 'no-proposal',
+      reason: null,
     },
     {
       title: 'leaves room for the target’s own token',
       options: { maxTokens: 5, emitted: 1, limit: 4 },
       budget: 3,
-      reason: 'no-proposal',
+      reason: 'near-max-tokens',
     },
     {
       title: 'is one when two tokens are allowed',
       options: { maxTokens: 3, emitted: 1, limit: 4 },
       budget: 1,
-      reason: 'no-proposal',
+      reason: 'near-max-tokens',
     },
     { title: 'is none near max_tokens', options: { maxTokens: 2, emitted: 1 }, budget: 0, reason: 'near-max-tokens' },
     {
@@ -85,7 +86,7 @@ describe('a sequence', () => {
 
   it('goes on without a drafter that failed, and says so', () => {
     const state = countedState();
-    const { sequence } = placed({ drafting: { drafter: new NgramDrafter(), state, limit: 4 } });
+    const { sequence } = placed({ drafting: { drafter: new NgramDrafter(), state, limit: 4, lengths: FIXED_LENGTH } });
     sequence.dropDrafter(new Error('out of luck'));
     expect(sequence.drafting).toBeNull();
     expect(sequence.drafterError).toBe('out of luck');
@@ -95,17 +96,21 @@ describe('a sequence', () => {
   });
 
   it('says what a drafter failed of first, not that it cannot let go either', () => {
-    const { sequence } = placed({ drafting: { drafter: new NgramDrafter(), state: countedState(true), limit: 4 } });
+    const { sequence } = placed({
+      drafting: { drafter: new NgramDrafter(), state: countedState(true), limit: 4, lengths: FIXED_LENGTH },
+    });
     sequence.dropDrafter('out of luck');
     expect(sequence.drafterError).toBe('out of luck');
   });
 
   it('gives back the cache and the drafter’s state, even when that one fails at it', () => {
     const state = countedState();
-    const kept = placed({ drafting: { drafter: new NgramDrafter(), state, limit: 4 } });
+    const kept = placed({ drafting: { drafter: new NgramDrafter(), state, limit: 4, lengths: FIXED_LENGTH } });
     kept.sequence[Symbol.dispose]();
     expect([kept.cache.disposals, state.disposals]).toEqual([1, 1]);
-    const broken = placed({ drafting: { drafter: new NgramDrafter(), state: countedState(true), limit: 4 } });
+    const broken = placed({
+      drafting: { drafter: new NgramDrafter(), state: countedState(true), limit: 4, lengths: FIXED_LENGTH },
+    });
     broken.sequence[Symbol.dispose]();
     expect(broken.cache.disposals).toBe(1);
     expect(broken.sequence.drafterError).toBe('cannot let go');

@@ -13,7 +13,7 @@ describe('requests that share the steps', () => {
       {
         maxTokens: 3 + i * 2,
         ignoreEos: true,
-        speculate: i % 4 !== 3,
+        drafter: i % 4 === 3 ? 'none' : null,
         draftTokens: i % 3 === 0 ? 2 : null,
         sampling: { temperature: i % 2 === 0 ? 0 : 0.9, topP: 0.9, topK: 20, minP: 0, seed: BigInt(i) },
       },
@@ -178,7 +178,7 @@ describe('an answer', () => {
         tokens: expected.tokens,
         text: expected.text,
       });
-      const unspeculated = await answerOf(engine.generate(request(prompt, { speculate: false }), NEVER));
+      const unspeculated = await answerOf(engine.generate(request(prompt, { drafter: 'none' }), NEVER));
       expect(unspeculated).toMatchObject({
         tokens: expected.tokens,
         finish: { speculation: { drafter: 'none', maxDraftTokens: 0 } },

@@ -1,8 +1,10 @@
 /** Engines over a scripted target that writes known texts, with a byte-level tokenizer. */
+
 import { onTestFinished } from 'vitest';
 import type { DecodeEvent, FinishEvent } from '../../../src/core/decode-event.ts';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import type { TokenId } from '../../../src/core/token.ts';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import type { Drafter } from '../../../src/drafter/drafter.ts';
 import { DecodeEngine } from '../../../src/engine/decode-engine.ts';
 import type { EngineObserver, GenerateRequest, StepReport } from '../../../src/engine/engine.ts';
@@ -79,8 +81,10 @@ export function openEngine({
   const checked = drafter && new CheckedDrafter(drafter);
   const engine = new DecodeEngine({
     target,
-    drafter:
-      checked === null ? null : { name: checked.kind, drafter: checked, draftTokens: draftTokens ?? checked.maxDraftTokens },
+    drafters:
+      checked === null
+        ? []
+        : [{ name: checked.kind, drafter: checked, draftTokens: draftTokens ?? checked.maxDraftTokens, lengths: FIXED_LENGTH }],
     tokenizer: TOKENIZER,
     chatTemplate: new ChatTemplate({ templates: new Map([['default', '{{ messages[0].content }}']]), specialTokens: {} }),
     model: 'scripted',
@@ -109,7 +113,7 @@ export function request(prompt: string | readonly TokenId[], options: Partial<Ge
     includeStopString: false,
     ignoreEos: false,
     skipSpecialTokens: true,
-    speculate: true,
+    drafter: null,
     draftTokens: null,
     ...options,
   };

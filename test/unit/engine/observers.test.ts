@@ -18,7 +18,7 @@ describe('what observers are told', () => {
     const asked = Array.from({ length: 7 }, (_, i) =>
       request(
         Array.from({ length: 1 + i * 5 }, (_, position) => position % VOCAB),
-        { maxTokens: 1 + i * 3, ignoreEos: true, speculate: i !== 4 },
+        { maxTokens: 1 + i * 3, ignoreEos: true, drafter: i === 4 ? 'none' : null },
       ),
     );
     const answers = await Promise.all(asked.map((one) => answerOf(engine.generate(one, NEVER))));
@@ -48,7 +48,7 @@ describe('what observers are told', () => {
     }
     for (const [reason, count] of reasons) {
       expect(
-        stepRounds.filter(({ noDraft }) => noDraft === reason),
+        stepRounds.filter(({ drafted, shortBy }) => drafted === 0 && shortBy === reason),
         reason,
       ).toHaveLength(count);
     }

@@ -4,9 +4,9 @@ import { openEngine } from '../../../src/engine/open-engine.ts';
 it('refuses fewer rows than sequences, before anything is read', async () => {
   const opening = openEngine({
     target: 'no-such-folder',
-    drafter: 'none',
-    drafterModule: null,
-    draftTokens: null,
+    drafters: ['none'],
+    drafterModules: [],
+    draftTokens: 'auto',
     weights: 'f32',
     device: { kind: 'cpu' },
     threads: 1,

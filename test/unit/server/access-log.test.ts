@@ -35,7 +35,7 @@ describe('the access log', () => {
 
   test('says why speculation did not run', async () => {
     const [line] = await logOf({ prompt: 'x', max_tokens: 3, speculative: false });
-    expect(line?.fields).toMatchObject({ drafter: 'oracle', acceptanceLength: null, noDraft: 'disabled-by-request' });
+    expect(line?.fields).toMatchObject({ drafter: 'none', acceptanceLength: null, noDraft: 'disabled-by-request' });
   });
 
   test('says what the drafter said when it failed', async () => {

@@ -17,7 +17,7 @@ const BASE: GenerateRequest = {
   includeStopString: false,
   ignoreEos: false,
   skipSpecialTokens: true,
-  speculate: true,
+  drafter: null,
   draftTokens: null,
 };
 
@@ -39,7 +39,7 @@ const SCRIPT = { text: 'one two three four five six seven', accepts: [2, 4, 0, 3
 describe('the fake engine', () => {
   test('emits the same tokens and text with any draft and none', async () => {
     const results = await Promise.all(
-      [{}, { speculate: false }, { draftTokens: 1 }, { draftTokens: 3 }].map((request) =>
+      [{}, { drafter: 'none' }, { draftTokens: 1 }, { draftTokens: 3 }].map((request) =>
         run(request, { script: () => SCRIPT }),
       ),
     );
@@ -66,7 +66,7 @@ describe('the fake engine', () => {
       }
       const withoutDraft = Object.values(noDraft).reduce((sum, count) => sum + count, 0);
       expect(rounds.filter(({ drafted }) => drafted === 0)).toHaveLength(withoutDraft);
-      expect(steps.flatMap((step) => step.rounds.map(({ noDraft: _, ...round }) => round))).toEqual(rounds);
+      expect(steps.flatMap((step) => step.rounds.map(({ shortBy: _, ...round }) => round))).toEqual(rounds);
       expect(steps.reduce((sum, { emitted }) => sum + emitted, 0)).toBe(maxTokens);
       expect(finishes).toEqual([finish]);
     },

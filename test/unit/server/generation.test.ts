@@ -51,6 +51,7 @@ describe('a whole completion', () => {
           num_spec_tokens: 4,
           drafter: 'oracle',
           no_draft_rounds: {},
+          shortened_rounds: { 'near-max-tokens': 1 },
           drafter_error: null,
         },
         // Three steps of 10 ms, two drafts of 2 ms.
@@ -169,7 +170,7 @@ describe('what the engine is asked', () => {
         includeStopString: true,
         ignoreEos: true,
         skipSpecialTokens: false,
-        speculate: false,
+        drafter: 'none',
         draftTokens: 2,
       },
     ]);

@@ -34,7 +34,7 @@ describe('the fields of both routes', () => {
       includeUsage: false,
       continuousUsage: false,
       requestId: null,
-      speculate: true,
+      drafter: null,
       draftTokens: null,
       specMetrics: null,
     };
@@ -83,7 +83,7 @@ describe('the fields of both routes', () => {
       includeUsage: true,
       continuousUsage: true,
       requestId: 'r-1',
-      speculate: false,
+      drafter: 'none',
       draftTokens: 3,
       specMetrics: 'detailed',
     });
@@ -114,7 +114,7 @@ describe('the fields of both routes', () => {
   });
 
   test('draft_tokens 0 is plain decoding', () => {
-    expect(completion({ draft_tokens: 0 }).params.speculate).toBe(false);
+    expect(completion({ draft_tokens: 0 }).params.drafter).toBe('none');
   });
 
   test.each<readonly [string, unknown]>([

@@ -137,7 +137,7 @@ export const STREAM_VECTORS: readonly StreamVector[] = [
     path: '/v1/completions',
     body: { ...greedy, prompt: 'x', max_tokens: 3 },
     script: { text: 'abc' },
-    info: { drafter: 'none', maxDraftTokens: 0 },
+    info: { drafters: [] },
     expected: {
       pieces: [['a', 'b', 'c']],
       finishReasons: ['length'],

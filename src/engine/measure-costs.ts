@@ -1,0 +1,70 @@
+/** What steps and drafts cost on this machine, measured once before the first request. */
+import { CostModel, type StepPoint } from '../decode/draft-length/cost-model.ts';
+import type { Drafter } from '../drafter/drafter.ts';
+import type { Target } from '../target/target.ts';
+
+/** Rows measured, the most telling first: on a slow machine there is no time for all of them. */
+const ROWS = [1, 5, 2, 9, 3, 16, 32];
+const LEAST_POINTS = 2;
+/** Repeated while there is time; the fastest run counts, as others only ever make a run slower. */
+const REPEATS = 3;
+const BUDGET_MS = 350;
+const CONTEXT = 48;
+
+/** @param drafters each gets a model of its own; their caches must be free */
+export async function measureCosts(target: Target, drafters: readonly Drafter[]): Promise<CostModel[]> {
+  const tokens = Array.from({ length: CONTEXT + Math.max(...ROWS) }, (_, i) => (7 * i + 11) % target.facts.vocabSize);
+  const context = Math.min(CONTEXT, target.maxRows, Math.floor(target.facts.maxContext / 2));
+  const rows = ROWS.filter((count) => count <= target.maxRows && context + count <= target.facts.maxContext);
+  const started = performance.now();
+  const inTime = () => performance.now() - started < BUDGET_MS;
+  const fastest = new Map<number, number>();
+  using cache = target.openCache();
+  for (let repeat = 0; repeat < REPEATS; repeat++) {
+    for (const count of rows) {
+      if (fastest.size >= LEAST_POINTS && !inTime()) break;
+      cache.truncate(0);
+      await target.step([{ cache, tokens: tokens.slice(0, context), logitsFrom: context }]);
+      const ms = await timed(() => target.step([{ cache, tokens: tokens.slice(context, context + count), logitsFrom: 0 }]));
+      fastest.set(count, Math.min(ms, fastest.get(count) ?? Number.POSITIVE_INFINITY));
+    }
+  }
+  const points: StepPoint[] = [...fastest].map(([count, ms]) => ({ rows: count, ms })).sort((a, b) => a.rows - b.rows);
+
+  const models: CostModel[] = [];
+  for (const drafter of drafters) {
+    cache.truncate(0);
+    models.push(new CostModel(points, await draftCost(target, drafter, cache, tokens.slice(0, context))));
+  }
+  return models;
+}
+
+/** Milliseconds of a full draft that takes in a row or two first, as in a round. */
+async function draftCost(
+  target: Target,
+  drafter: Drafter,
+  cache: ReturnType<Target['openCache']>,
+  tokens: readonly number[],
+): Promise<number> {
+  const never = new AbortController().signal;
+  using state = drafter.open();
+  const anchor = tokens[0] as number;
+  let fastest = Number.POSITIVE_INFINITY;
+  const prompt = await target.step([{ cache, tokens, logitsFrom: tokens.length }]);
+  state.observe({ position: 0, tokens, taps: prompt.taps, firstRow: 0 });
+  await drafter.propose([{ state, anchor, budget: 0 }], never);
+  for (let repeat = 0; repeat < REPEATS; repeat++) {
+    const position = cache.length;
+    const row = await target.step([{ cache, tokens: [anchor], logitsFrom: 0 }]);
+    state.observe({ position, tokens: [anchor], taps: row.taps, firstRow: 0 });
+    const request = { state, anchor, budget: drafter.maxDraftTokens };
+    fastest = Math.min(fastest, await timed(() => drafter.propose([request], never)));
+  }
+  return fastest;
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return performance.now() - started;
+}
