@@ -21,14 +21,14 @@ export interface DrafterContext {
 export interface DrafterSource {
   /** Name in responses, logs and metrics. */
   readonly name: string;
-  /** Target layers that it wants to see. */
+  /** Target layers that it wants to see, as {@link Drafter.taps}. */
   readonly taps: readonly number[];
   load(context: DrafterContext): Promise<Drafter>;
 }
 
 /** What a user's own drafter module exports. */
 export interface DrafterModule {
-  /** Target layers that it wants to see, as 0-based indices; none by default. */
+  /** Target layers that it wants to see, as {@link Drafter.taps}; none by default. */
   readonly taps?: readonly number[];
   createDrafter(context: DrafterContext): Promise<Drafter> | Drafter;
 }

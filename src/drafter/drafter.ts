@@ -7,7 +7,10 @@ export interface Drafter extends AsyncDisposable {
   readonly kind: string;
   /** The longest draft it can make. */
   readonly maxDraftTokens: number;
-  /** Target layers whose output it wants to see, as 0-based indices; empty when tokens are enough. */
+  /**
+   * Target layers whose output it wants to see, as 0-based indices; empty when tokens are enough. -1 is the embedding, and
+   * the number of layers is the last layer's output behind the final norm.
+   */
   readonly taps: readonly number[];
   /** Starts a sequence, of which nothing is known yet. */
   open(): DraftState;

@@ -5,17 +5,27 @@ import { pathToFileURL } from 'node:url';
 import { AppError } from '../core/app-error.ts';
 import { readDflashConfig } from './dflash/dflash-config.ts';
 import { loadDflash } from './dflash/load-dflash.ts';
+import type { FinalTap } from './dflash/tapped-layers.ts';
 import type { DrafterModule, DrafterSource } from './drafter-context.ts';
 import { NgramDrafter } from './ngram/ngram-drafter.ts';
+import { targetDepth } from './target-depth.ts';
+
+/** What a user says about a checkpoint that it does not say itself. */
+export interface CheckpointOptions {
+  /** Which output of the target's last layer a drafter was trained on, where it taps that layer. */
+  readonly finalTap?: FinalTap | null;
+  /** Keys and tensors that nothing uses are no error. */
+  readonly allowUnclaimed?: boolean;
+}
 
 /** What may stand for a drafter: the name of a kind, or a folder. */
-type SourceOf = (targetFolder: string) => DrafterSource | null;
+type SourceOf = (targetFolder: string, options: CheckpointOptions) => DrafterSource | null;
 
 const BUILT_IN: Readonly<Record<string, SourceOf>> = {
   none: () => null,
   ngram: () => ({ name: 'ngram', taps: [], load: async () => new NgramDrafter() }),
   /** The drafter that lies beside its target. */
-  dflash: (targetFolder) => dflashFolder(`${resolve(targetFolder)}-dflash`),
+  dflash: (targetFolder, options) => drafterFolder(`${resolve(targetFolder)}-dflash`, targetFolder, options),
 };
 
 /**
@@ -23,30 +33,31 @@ const BUILT_IN: Readonly<Record<string, SourceOf>> = {
  * @returns null for plain decoding
  * @throws AppError `invalid_config` when it is neither, `invalid_checkpoint` when the folder's config cannot be used
  */
-export function drafterFromName(chosen: string, targetFolder: string): DrafterSource | null {
+export function drafterFromName(chosen: string, targetFolder: string, options: CheckpointOptions = {}): DrafterSource | null {
   const builtIn = Object.hasOwn(BUILT_IN, chosen) ? BUILT_IN[chosen] : undefined;
-  if (builtIn !== undefined) return builtIn(targetFolder);
+  if (builtIn !== undefined) return builtIn(targetFolder, options);
   if (!existsSync(chosen)) {
     throw new AppError(
       'invalid_config',
       `Expected a drafter of ${Object.keys(BUILT_IN).join(', ')} or the folder of a DFlash drafter, got ${chosen}, which does not exist`,
     );
   }
-  return dflashFolder(resolve(chosen));
+  return drafterFolder(resolve(chosen), targetFolder, options);
 }
 
-function dflashFolder(folder: string): DrafterSource {
+function drafterFolder(folder: string, targetFolder: string, options: CheckpointOptions): DrafterSource {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new AppError(
       'invalid_config',
       `Expected the folder of a DFlash drafter, got ${folder}, which is none; name it with --drafter`,
     );
   }
-  const config = readDflashConfig(folder);
+  const config = readDflashConfig(folder, { ...options, targetLayers: targetDepth(targetFolder) });
+  const { allowUnclaimed = false } = options;
   return {
     name: basename(folder),
     taps: config.taps,
-    load: (context) => loadDflash({ ...context, folder, config }),
+    load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }),
   };
 }
 
@@ -70,10 +81,10 @@ export async function drafterFromModule(path: string): Promise<DrafterSource> {
       `Expected ${file} to export a function createDrafter, got ${Object.keys(module).join(', ') || 'nothing'}`,
     );
   }
-  if (!Array.isArray(taps) || taps.some((tap) => !Number.isInteger(tap) || tap < 0)) {
+  if (!Array.isArray(taps) || taps.some((tap) => !Number.isInteger(tap) || tap < -1)) {
     throw new AppError(
       'invalid_config',
-      `Expected ${file} to export taps as a list of layer indices, got ${JSON.stringify(taps)}`,
+      `Expected ${file} to export taps as a list of layer indices (-1 for the embedding), got ${JSON.stringify(taps)}`,
     );
   }
   return { name: basename(file).replace(/\.[^.]+$/, ''), taps, load: async (context) => createDrafter(context) };

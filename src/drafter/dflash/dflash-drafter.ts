@@ -135,7 +135,7 @@ export class DflashDrafter implements Drafter {
   #bindTaps(session: SlotSession, taps: Taps | null): void {
     for (const layer of new Set(this.taps)) {
       // Without new context any one row will do: no slot looks at it.
-      const tap = taps?.get(layer) ?? this.#tensors.shaped('no-context', 'f32', [1, this.#parts.config.hidden]);
+      const tap = taps?.get(layer) ?? this.#tensors.shaped('no-context', 'f32', [1, this.#parts.config.targetHidden]);
       session.binding.input(DRAFT_IO.tap(layer), tap);
     }
   }

@@ -23,9 +23,9 @@ export const DRAFT_ROPE_SIN = 'draft.rope.sin';
 export interface DflashGraphOptions {
   readonly slots: number;
   readonly format: LinearFormat;
-  /** The target's table, which drafter and target share. */
+  /** The target's table, which drafter and target share, or one of its own. */
   readonly embedding: EmbeddingSpec;
-  /** The head: the target's own, or chosen rows of it. */
+  /** The head: the target's, chosen rows of it, or one of its own. */
   readonly head: LinearSpec;
   readonly positions: number;
 }
@@ -59,7 +59,7 @@ export const DRAFT_IO = {
 export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptions): BuiltGraph {
   const graph = new GraphBuilder();
   const { hidden } = config;
-  const taps = config.taps.map((layer) => graph.input(DRAFT_IO.tap(layer), 'f32', ['step_rows', hidden]));
+  const taps = config.taps.map((layer) => graph.input(DRAFT_IO.tap(layer), 'f32', ['step_rows', config.targetHidden]));
   const contextRows = graph.input(DRAFT_IO.contextRows, 'i64', ['context']);
   const blockIds = graph.input(DRAFT_IO.blockIds, 'i64', ['block']);
   const attended = graph.input(DRAFT_IO.attended, 'i64', ['block']);
@@ -79,7 +79,7 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
   const features = taps.map((tap) => graph.node('Gather', [tap, contextRows]));
   const fused = linear(graph, graph.node('Concat', features, { attributes: { axis: 1n } }), {
     weight: 'fc.weight',
-    inFeatures: config.taps.length * hidden,
+    inFeatures: config.taps.length * config.targetHidden,
     outFeatures: hidden,
     format: options.format,
   });

@@ -1,10 +1,33 @@
-/** The weights of a DFlash drafter in z-lab's layout: 11 tensors per layer and 3 more, and nothing else. */
+/** The weights of a DFlash drafter: 11 tensors per layer and 3 more; in speculators' layout, tables of its own beside them. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.ts';
 import type { PlannedWeight } from '../../checkpoint/weight-plan.ts';
 import { AppError } from '../../core/app-error.ts';
+import { ownerOfTensor } from './declared-format.ts';
 import type { DflashConfig } from './dflash-config.ts';
 
-export function planDflashWeights(config: DflashConfig): PlannedWeight[] {
+/** A drafter's own embedding table [vocab, hidden] and head [draftVocab, hidden], and its tables of ids, by name. */
+export const OWN_EMBEDDING = 'embed_tokens.weight';
+export const OWN_HEAD = 'lm_head.weight';
+/** [draftVocab] of integers: how far each row of the head lies below its target id. */
+export const DRAFT_TO_TARGET = 'd2t';
+/** [vocab] of booleans: the target ids that have a row. */
+export const TARGET_TO_DRAFT = 't2d';
+
+/** What a checkpoint may have beside the layers. */
+export interface OwnTables {
+  readonly embedding: boolean;
+  readonly head: boolean;
+  /** Integer tables: used as they are, never converted. */
+  readonly ids: readonly string[];
+}
+
+/** z-lab's layout has none of them: there they would be tensors that nothing uses. */
+export function ownTables(config: DflashConfig, checkpoint: Pick<Checkpoint, 'has'>): OwnTables {
+  const has = (name: string) => config.layout === 'speculators' && checkpoint.has(name);
+  return { embedding: has(OWN_EMBEDDING), head: has(OWN_HEAD), ids: [DRAFT_TO_TARGET, TARGET_TO_DRAFT].filter(has) };
+}
+
+export function planDflashWeights(config: DflashConfig, own?: OwnTables): PlannedWeight[] {
   const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({
     name,
     source: name,
@@ -15,9 +38,11 @@ export function planDflashWeights(config: DflashConfig): PlannedWeight[] {
   const width = config.heads * headDim;
   const kvWidth = config.kvHeads * headDim;
   const plan = [
-    weight('linear', 'fc.weight', hidden, config.taps.length * hidden),
+    weight('linear', 'fc.weight', hidden, config.taps.length * config.targetHidden),
     weight('vector', 'hidden_norm.weight', hidden),
     weight('vector', 'norm.weight', hidden),
+    ...(own?.embedding ? [weight('embedding', OWN_EMBEDDING, config.vocab, hidden)] : []),
+    ...(own?.head ? [weight('head', OWN_HEAD, config.draftVocab, hidden)] : []),
   ];
   for (let layer = 0; layer < config.layers; layer++) {
     const attention = (part: string) => `layers.${layer}.self_attn.${part}`;
@@ -48,24 +73,58 @@ export function planDflashWeights(config: DflashConfig): PlannedWeight[] {
   return plan;
 }
 
+/** How the tensors of a checkpoint and those of a plan differ. */
+export interface ClaimedTensors {
+  readonly claimed: readonly string[];
+  /** Of the plan, and absent. */
+  readonly missing: readonly string[];
+  /** Of the checkpoint, and of no use to the plan. */
+  readonly unclaimed: readonly string[];
+}
+
+/** @param besides tensors that are used without being planned */
+export function claimTensors(
+  { names, has }: Pick<Checkpoint, 'names' | 'has'>,
+  plan: readonly PlannedWeight[],
+  besides: readonly string[] = [],
+): ClaimedTensors {
+  const wanted = new Set([...plan.flatMap((weight) => weight.source), ...besides]);
+  return {
+    claimed: names.filter((name) => wanted.has(name)),
+    missing: [...wanted].filter((name) => !has(name)),
+    unclaimed: names.filter((name) => !wanted.has(name)),
+  };
+}
+
+export interface ClaimOptions {
+  /** Tensors that are used without being planned. */
+  readonly besides?: readonly string[];
+  readonly allowUnclaimed?: boolean;
+}
+
 /**
  * A tensor that nothing claims was trained for something this drafter would then do without: it would run, and be
  * quietly worse.
  * @throws AppError `incompatible_drafter`
  */
-export function refuseUnclaimed(checkpoint: Checkpoint, plan: readonly PlannedWeight[], folder: string): void {
-  const claimed = new Set(plan.flatMap((weight) => weight.source));
-  const unclaimed = checkpoint.names.filter((name) => !claimed.has(name));
-  const missing = [...claimed].filter((name) => !checkpoint.has(name));
+export function refuseUnclaimed(
+  checkpoint: Pick<Checkpoint, 'names' | 'has'>,
+  plan: readonly PlannedWeight[],
+  folder: string,
+  { besides = [], allowUnclaimed = false }: ClaimOptions = {},
+): void {
+  const { missing, unclaimed } = claimTensors(checkpoint, plan, besides);
   const list = (names: readonly string[]) =>
     `${names.slice(0, 4).join(', ')}${names.length > 4 ? ` and ${names.length - 4} more` : ''}`;
   if (missing.length > 0) {
     throw new AppError('incompatible_drafter', `${folder} lacks ${list(missing)}, which a DFlash drafter of this config has`);
   }
-  if (unclaimed.length > 0) {
+  if (unclaimed.length > 0 && !allowUnclaimed) {
+    const owner = unclaimed.map(ownerOfTensor).find((found) => found !== null);
     throw new AppError(
       'incompatible_drafter',
-      `${folder} has tensors that a DFlash drafter of this config does not: ${list(unclaimed)}`,
+      `${folder} has tensors that a DFlash drafter of this config does not: ${list(unclaimed)}` +
+        `${owner === undefined ? '' : ` (of ${owner}, which is not supported)`}; what they are for is not known, so allow unclaimed ones only if it is nothing`,
     );
   }
 }

@@ -1,12 +1,11 @@
-/** Opens a drafter folder in z-lab's DFlash layout. */
+/** Opens a DFlash drafter folder, of either layout. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { openCheckpoint } from '../../checkpoint/checkpoint.ts';
-import { prepareWeights } from '../../checkpoint/prepare-weights.ts';
-import { readJson } from '../../checkpoint/read-json.ts';
+import { type Checkpoint, openCheckpoint } from '../../checkpoint/checkpoint.ts';
+import { type PrepareWeightsOptions, prepareWeights } from '../../checkpoint/prepare-weights.ts';
 import type { WeightFormat } from '../../checkpoint/weight-plan.ts';
 import { AppError } from '../../core/app-error.ts';
+import type { EmbeddingFormat, EmbeddingSpec } from '../../graph/embedding.ts';
 import type { LinearSpec } from '../../graph/linear.ts';
 import { ropeTables } from '../../graph/rope.ts';
 import { CachePool } from '../../model/kv-cache.ts';
@@ -18,11 +17,13 @@ import type { BorrowedTarget } from '../borrowed-target.ts';
 import type { DflashConfig } from './dflash-config.ts';
 import { DflashDrafter } from './dflash-drafter.ts';
 import { DRAFT_ROPE_COS, DRAFT_ROPE_SIN } from './dflash-graph.ts';
-import { planDflashWeights, refuseUnclaimed } from './dflash-weights.ts';
+import { OWN_EMBEDDING, OWN_HEAD, type OwnTables, ownTables, planDflashWeights, refuseUnclaimed } from './dflash-weights.ts';
+import { readKeptTokens } from './kept-tokens.ts';
+import { refuseMismatch } from './target-mismatch.ts';
 
-/** A list of target ids beside the weights: the drafter then chooses among them only, and its head is that much cheaper. */
-export const KEPT_TOKENS_FILE = 'draft_tokens.json';
 const DRAFT_HEAD_WEIGHT = 'draft_head.weight';
+/** A mask vector of its own, which some trainers store beside the weights. */
+const MASK_EMBEDDING_FILE = 'mask_embedding.pt';
 
 export interface LoadDflashOptions {
   readonly runtime: OnnxRuntime;
@@ -34,6 +35,8 @@ export interface LoadDflashOptions {
   readonly target: BorrowedTarget;
   /** Folder for converted weights; null: the user's cache folder. */
   readonly cacheDir: string | null;
+  /** Tensors that nothing uses are no error. */
+  readonly allowUnclaimed?: boolean;
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -41,10 +44,15 @@ export interface LoadDflashOptions {
 /** @throws AppError `incompatible_drafter` naming both numbers, `invalid_checkpoint`, or what ONNX Runtime reports */
 export async function loadDflash(options: LoadDflashOptions): Promise<DflashDrafter> {
   const { runtime, device, folder, config, format, target } = options;
-  refuseMismatch(config, target, folder);
   const checkpoint = await openCheckpoint(folder);
-  const plan = planDflashWeights(config);
-  refuseUnclaimed(checkpoint, plan, folder);
+  const own = ownTables(config, checkpoint);
+  refuseMismatch(config, target, own, folder);
+  refuseFusion(config, checkpoint, folder);
+  refuseMaskVector(folder);
+  const plan = planDflashWeights(config, own);
+  refuseUnclaimed(checkpoint, plan, folder, { besides: own.ids, allowUnclaimed: options.allowUnclaimed ?? false });
+  const keptTokens = await readKeptTokens(folder, config, checkpoint, own);
+
   const common = {
     format,
     ...(options.cacheDir === null ? {} : { outDir: options.cacheDir }),
@@ -52,21 +60,11 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   };
   const locations = new Map(await prepareWeights({ checkpoint, plan, ...common }));
-
-  const keptTokens = readKeptTokens(folder, target.vocabSize);
-  let head: LinearSpec = target.head;
-  if (keptTokens !== null) {
-    head = { weight: DRAFT_HEAD_WEIGHT, inFeatures: config.hidden, outFeatures: keptTokens.length, format: target.head.format };
-    const rows = {
-      name: DRAFT_HEAD_WEIGHT,
-      source: target.head.weight,
-      kind: 'head' as const,
-      shape: [keptTokens.length, config.hidden],
-      rows: keptTokens,
-    };
-    const prepared = await prepareWeights({ checkpoint: target.checkpoint, plan: [rows], ...common });
-    for (const [name, location] of prepared) locations.set(name, location);
+  const head = headOf(config, target, own, keptTokens);
+  if (head.weight === DRAFT_HEAD_WEIGHT && keptTokens !== null) {
+    for (const [name, location] of await rowsOfTargetHead(target, head, keptTokens, common)) locations.set(name, location);
   }
+  const embedding = own.embedding ? ownEmbedding(config, locations.get(OWN_EMBEDDING)?.dtype) : target.embedding;
 
   const weights = new WeightTensors(runtime, locations);
   const positions = target.maxContext + config.blockSize + CachePool.SPARE_POSITIONS;
@@ -80,35 +78,59 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
     config,
     target,
     weights,
-    graph: { format, embedding: target.embedding, head, positions },
+    graph: { format, embedding, head, positions },
     keptTokens,
   });
 }
 
-/** Facts that must agree, or every proposal would be noise while the text stays right. */
-function refuseMismatch(config: DflashConfig, target: BorrowedTarget, folder: string): void {
-  const facts = [
-    ['hidden_size', config.hidden, target.hiddenSize],
-    ['vocab_size', config.vocab, target.vocabSize],
-    ['num_target_layers', config.targetLayers, target.layers],
-  ] as const;
-  for (const [name, ofDrafter, ofTarget] of facts) {
-    if (ofDrafter === ofTarget) continue;
-    throw new AppError(
-      'incompatible_drafter',
-      `${folder} was trained for another target: its ${name} is ${ofDrafter}, the target's is ${ofTarget}`,
-      { details: { name, drafter: ofDrafter, target: ofTarget } },
-    );
-  }
+/** Named apart from the other shapes, as it is where a wrong list of taps shows. */
+function refuseFusion(config: DflashConfig, checkpoint: Checkpoint, folder: string): void {
+  if (!checkpoint.has('fc.weight')) return;
+  const [, width = 0] = checkpoint.tensor('fc.weight').shape;
+  const { taps, tapsAssumed, targetHidden } = config;
+  if (width === taps.length * targetHidden) return;
+  const layers = width / targetHidden;
+  throw new AppError(
+    'incompatible_drafter',
+    tapsAssumed
+      ? `${folder}: its config names no layers and fc.weight takes ${layers} of them, not the ${taps.length} of its trainer's default; ` +
+          'write the ids that it was trained with into aux_hidden_state_layer_ids'
+      : `${folder}: expected fc.weight to take ${taps.length} layers of ${targetHidden}, as its config lists, got a width of ${width}, ` +
+          `which is ${layers}; check that config.json belongs to these weights`,
+  );
 }
 
-function readKeptTokens(folder: string, vocabSize: number): Int32Array | null {
-  const file = join(folder, KEPT_TOKENS_FILE);
-  if (!existsSync(file)) return null;
-  const refuse = (message: string) => new AppError('incompatible_drafter', `${file}: ${message}`);
-  const tokens = readJson(file, z.array(z.number().int().nonnegative()).min(1));
-  const outside = tokens.find((token) => token >= vocabSize);
-  if (outside !== undefined) throw refuse(`expected token ids below the target's vocabulary of ${vocabSize}, got ${outside}`);
-  if (new Set(tokens).size !== tokens.length) throw refuse('expected each token id once, found one twice');
-  return Int32Array.from(tokens);
+function refuseMaskVector(folder: string): void {
+  if (!existsSync(join(folder, MASK_EMBEDDING_FILE))) return;
+  throw new AppError(
+    'incompatible_drafter',
+    `${folder}: expected a mask token with a row in the embedding table, got a mask vector in ${MASK_EMBEDDING_FILE}, which is not supported; choose another drafter`,
+  );
+}
+
+function headOf(config: DflashConfig, target: BorrowedTarget, own: OwnTables, keptTokens: Int32Array | null): LinearSpec {
+  const shape = { inFeatures: config.hidden, format: target.head.format };
+  if (own.head) return { ...shape, weight: OWN_HEAD, outFeatures: config.draftVocab };
+  return keptTokens === null ? target.head : { ...shape, weight: DRAFT_HEAD_WEIGHT, outFeatures: keptTokens.length };
+}
+
+function rowsOfTargetHead(
+  target: BorrowedTarget,
+  head: LinearSpec,
+  rows: Int32Array,
+  common: Omit<PrepareWeightsOptions, 'checkpoint' | 'plan'>,
+) {
+  const chosen = {
+    name: head.weight,
+    source: target.head.weight,
+    kind: 'head' as const,
+    shape: [head.outFeatures, head.inFeatures],
+    rows,
+  };
+  return prepareWeights({ checkpoint: target.checkpoint, plan: [chosen], ...common });
+}
+
+function ownEmbedding(config: DflashConfig, dtype: string | undefined): EmbeddingSpec {
+  const format: EmbeddingFormat = dtype === 'F16' ? 'f16' : dtype === 'BF16' ? 'bf16' : 'f32';
+  return { weight: OWN_EMBEDDING, vocab: config.vocab, hidden: config.hidden, format };
 }

@@ -7,6 +7,7 @@ const inner = CONFIG.dflash_config;
 describe('the config of a DFlash drafter', () => {
   it('is read as z-lab writes it', async () => {
     expect(readDflashConfig(await dflashFolder())).toEqual({
+      layout: 'z-lab',
       hidden: 8,
       intermediate: 16,
       layers: 1,
@@ -20,7 +21,11 @@ describe('the config of a DFlash drafter', () => {
       blockSize: 4,
       maskTokenId: 1,
       taps: [0, 2],
+      tapsAssumed: false,
+      finalTap: null,
+      targetHidden: 8,
       targetLayers: 4,
+      draftVocab: 40,
       attention: [{ causal: false, window: null }],
       inputEmbeddingScale: 1,
       outputMultiplier: 1,
@@ -91,7 +96,6 @@ describe('the config of a DFlash drafter', () => {
   });
 
   it.each([
-    { title: 'the format of speculators', config: { speculators_model_type: 'dflash' }, message: /speculators/ },
     {
       title: 'another architecture',
       config: { architectures: ['LlamaForCausalLM'] },
@@ -106,14 +110,24 @@ describe('the config of a DFlash drafter', () => {
     {
       title: 'a tap above the target',
       config: { dflash_config: { ...inner, target_layer_ids: [0, 7] } },
-      message: /0 to 3 .*got 7/,
+      message: /-1 to 3 .*got 7/,
     },
-    { title: 'a tap below it', config: { dflash_config: { ...inner, target_layer_ids: [-1, 2] } }, message: /0 to 3 .*got -1/ },
+    {
+      title: 'a tap below it',
+      config: { dflash_config: { ...inner, target_layer_ids: [-2, 2] } },
+      message: /-1 to 3 .*got -2/,
+    },
     {
       title: 'a tap on the last layer',
       config: { dflash_config: { ...inner, target_layer_ids: [0, 3] } },
-      message: /last layer \(3\)/,
+      message: /last layer \(3\).*final_tap/,
     },
+    {
+      title: 'a final_tap where the last layer is not tapped',
+      config: { final_tap: 'pre' },
+      message: /last layer \(3\) among target_layer_ids.*got 0, 2/,
+    },
+    { title: 'a final_tap of another kind', config: { final_tap: 'both' }, message: /final_tap/ },
     { title: 'two block sizes', config: { dflash_config: { ...inner, block_size: 8 } }, message: /block_size is 8 .* and 4 / },
     {
       title: 'two lists of taps',
@@ -163,14 +177,44 @@ describe('the config of a DFlash drafter', () => {
     );
   });
 
-  it('is recognised as one of speculators, which has nothing where z-lab has its sizes', async () => {
-    const folder = await dflashFolder({
-      architectures: ['DFlashDraftModel'],
-      speculators_model_type: 'dflash',
-      block_size: 8,
-      aux_hidden_state_layer_ids: [1, 2],
-      transformer_layer_config: { hidden_size: 8 },
-    });
-    expect(() => readDflashConfig(folder)).toThrowError(/speculators/);
+  it.each([
+    { finalTap: 'pre', taps: [3, -1] },
+    { finalTap: 'post', taps: [4, -1] },
+  ] as const)('taps the last layer with final_tap $finalTap as $taps', async ({ finalTap, taps }) => {
+    const ids = { ...inner, target_layer_ids: [3, -1] };
+    const outer = { ...CONFIG, final_tap: finalTap, dflash_config: ids };
+    expect(readDflashConfig(await dflashFolder(outer))).toMatchObject({ taps, finalTap });
+    const within = { ...CONFIG, dflash_config: { ...ids, final_tap: finalTap } };
+    expect(readDflashConfig(await dflashFolder(within))).toMatchObject({ taps, finalTap });
+    const unsaid = { ...CONFIG, dflash_config: ids };
+    expect(readDflashConfig(await dflashFolder(unsaid), { finalTap })).toMatchObject({ taps, finalTap });
+  });
+
+  it('may have keys that are not known where that is allowed', async () => {
+    const folder = await dflashFolder({ ...CONFIG, dflash_config: { ...inner, aux_norms: true } });
+    expect(readDflashConfig(folder, { allowUnclaimed: true })).toMatchObject({ taps: [0, 2] });
+  });
+
+  it.each([
+    { kind: 'DFlash 2', config: { architectures: ['DFlash2DraftModel'] } },
+    { kind: 'DSpark', config: { architectures: ['Qwen3DSparkModel'] } },
+    { kind: 'DSpark', config: { markov_rank: 256 } },
+    { kind: 'DSpark', config: { dflash_config: { ...inner, markov_rank: 256 } } },
+    { kind: 'DFlare', config: { model_arch: 'dflare' } },
+    { kind: 'DFly', config: { architectures: ['Qwen3DFlyModel'] } },
+    { kind: 'Domino', config: { projector_type: 'domino' } },
+    { kind: 'Domino', config: { dflash_config: { ...inner, projector_type: 'domino' } } },
+    { kind: 'EAGLE', config: { architectures: ['LlamaForCausalLMEagle3'] } },
+    { kind: 'speculators checkpoint of type eagle3', config: { speculators_model_type: 'eagle3' } },
+  ])('is refused by name as a $kind', async ({ kind, config }) => {
+    const folder = await dflashFolder({ ...CONFIG, ...config });
+    for (const allowUnclaimed of [false, true]) {
+      expect(() => readDflashConfig(folder, { allowUnclaimed })).toThrowError(
+        expect.objectContaining({
+          code: 'incompatible_drafter',
+          message: expect.stringMatching(new RegExp(`got an? ${kind}`)),
+        }),
+      );
+    }
   });
 });

@@ -31,6 +31,34 @@ export const CONFIG = {
   dflash_config: { mask_token_id: 1, target_layer_ids: [0, 2] },
 };
 
+/** The same drafter in the other layout. */
+export const SPECULATORS_CONFIG = {
+  architectures: ['DFlashDraftModel'],
+  speculators_model_type: 'dflash',
+  speculators_version: '0.9.0',
+  aux_hidden_state_layer_ids: [1, 3],
+  block_size: 4,
+  mask_token_id: 1,
+  draft_vocab_size: VOCAB,
+  target_hidden_size: null,
+  sample_from_anchor: false,
+  sliding_window_non_causal: false,
+  transformer_layer_config: {
+    model_type: 'qwen3',
+    hidden_act: 'silu',
+    hidden_size: HIDDEN,
+    intermediate_size: INTERMEDIATE,
+    num_hidden_layers: 1,
+    num_attention_heads: HEADS,
+    num_key_value_heads: KV_HEADS,
+    head_dim: HEAD_DIM,
+    vocab_size: VOCAB,
+    rms_norm_eps: 1e-6,
+    rope_parameters: { rope_theta: 10_000, rope_type: 'default' },
+    max_position_embeddings: 64,
+  },
+};
+
 export function tensors(taps = 2): Record<string, FixtureTensor> {
   const tensor = (...shape: number[]) => f32(shape, weights(shape.reduce((a, b) => a * b, 1)));
   const layer = 'layers.0';

@@ -8,7 +8,7 @@ import { CONFIG, dflashFolder } from './dflash-fixture.ts';
 
 /** Drafters of plain JavaScript are made with nothing. */
 const NO_CONTEXT = {} as DrafterContext;
-const TARGET = 'models/some-target';
+const TARGET = join(import.meta.dirname, '../../golden/fixtures/dflash-target');
 
 describe('a drafter by name', () => {
   it('is none at all for none', () => {
@@ -99,8 +99,8 @@ describe('a drafter by module', () => {
     },
     {
       title: 'exports taps that are no layers',
-      code: 'export const taps = [-1]; export const createDrafter = () => {};',
-      message: /taps .*\[-1\]/,
+      code: 'export const taps = [-2]; export const createDrafter = () => {};',
+      message: /taps .*\[-2\]/,
     },
   ])('is refused when it $title', async ({ code, message }) => {
     await expect(drafterFromModule(await moduleOf(code))).rejects.toMatchObject({

@@ -1,0 +1,89 @@
+/** Reads the config.json of a DFlash drafter in z-lab's layout, whose layer ids count layers from 0. */
+import { z } from 'zod';
+import { readJson } from '../../checkpoint/read-json.ts';
+import { AppError } from '../../core/app-error.ts';
+import { bodyFromConfig, bodyKeys } from './body-config.ts';
+import type { DflashConfig, ReadDflashOptions } from './dflash-config.ts';
+import { tappedLayers } from './tapped-layers.ts';
+import { refuseUnknownKeys } from './unknown-keys.ts';
+
+const finalTap = z.enum(['pre', 'post']).nullish();
+
+const dflashKeys = {
+  mask_token_id: z.number().int().nonnegative().optional(),
+  target_layer_ids: z.array(z.number().int()).min(1).optional(),
+  block_size: z.number().int().min(2).optional(),
+  causal: z.boolean().nullish(),
+  input_embedding_scale: z.number().nullish(),
+  output_multiplier: z.number().nullish(),
+  final_logit_softcapping: z.number().positive().nullish(),
+  final_tap: finalTap,
+};
+
+const configSchema = z.looseObject({
+  ...bodyKeys,
+  num_target_layers: z.number().int().positive(),
+  is_causal: z.boolean().nullish(),
+  block_size: z.number().int().min(2).optional(),
+  mask_token_id: z.number().int().nonnegative().optional(),
+  target_layer_ids: z.array(z.number().int()).min(1).optional(),
+  input_embedding_scale: z.number().nullish(),
+  output_multiplier: z.number().nullish(),
+  final_logit_softcapping: z.number().positive().nullish(),
+  final_tap: finalTap,
+  dflash_config: z.looseObject(dflashKeys).optional(),
+});
+type RawConfig = z.infer<typeof configSchema>;
+
+/** @throws AppError `invalid_checkpoint` naming what is missing or contradictory */
+export function readZlabConfig(file: string, options: Required<ReadDflashOptions>): DflashConfig {
+  const raw = readJson(file, configSchema);
+  const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
+  const inner = raw.dflash_config;
+  if (!options.allowUnclaimed) refuseUnknownKeys(inner ?? {}, Object.keys(dflashKeys), 'dflash_config', refuse);
+  // `is_causal` holds for all layers; without it, sliding layers are causal in the block and full layers are not.
+  const causal = raw.is_causal ?? inner?.causal ?? null;
+  const body = bodyFromConfig(raw, (type) => causal ?? type === 'sliding_attention', file, refuse);
+  const maskTokenId = eitherPlace(raw, 'mask_token_id', refuse);
+  if (maskTokenId >= body.vocab) throw refuse(`expected a mask_token_id below vocab_size ${body.vocab}, got ${maskTokenId}`);
+  const chosen = options.finalTap ?? inner?.final_tap ?? raw.final_tap ?? null;
+  return {
+    ...body,
+    layout: 'z-lab',
+    blockSize: eitherPlace(raw, 'block_size', refuse),
+    maskTokenId,
+    taps: tappedLayers(
+      eitherPlace(raw, 'target_layer_ids', refuse),
+      { targetLayers: raw.num_target_layers, finalTap: chosen, written: (layer) => layer, key: 'target_layer_ids' },
+      refuse,
+    ),
+    tapsAssumed: false,
+    finalTap: chosen,
+    targetHidden: body.hidden,
+    targetLayers: raw.num_target_layers,
+    draftVocab: body.vocab,
+    inputEmbeddingScale: inner?.input_embedding_scale ?? raw.input_embedding_scale ?? 1,
+    outputMultiplier: inner?.output_multiplier ?? raw.output_multiplier ?? 1,
+    logitSoftcap: inner?.final_logit_softcapping ?? raw.final_logit_softcapping ?? null,
+  };
+}
+
+type PlacedKey = 'block_size' | 'mask_token_id' | 'target_layer_ids';
+
+/** Older checkpoints have these keys at the top level, newer ones in `dflash_config`; a guess would make a bad drafter silently. */
+function eitherPlace<K extends PlacedKey>(
+  raw: RawConfig,
+  key: K,
+  refuse: (message: string) => AppError,
+): NonNullable<RawConfig[K]> {
+  const inner = raw.dflash_config?.[key];
+  const outer = raw[key];
+  if (inner !== undefined && outer !== undefined && JSON.stringify(inner) !== JSON.stringify(outer)) {
+    throw refuse(
+      `${key} is ${JSON.stringify(inner)} in dflash_config and ${JSON.stringify(outer)} at the top level; keep the one it was trained with`,
+    );
+  }
+  const value = inner ?? outer;
+  if (value === undefined) throw refuse(`expected ${key} in dflash_config or at the top level, found neither`);
+  return value as NonNullable<RawConfig[K]>;
+}
