@@ -1,6 +1,8 @@
 /** Entry of the command line. */
 import { readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
+import { runDiagnose } from './cli/diagnose.ts';
+import { diagnoseCommand } from './cli/diagnose-options.ts';
 import { serve } from './cli/serve.ts';
 import { serveCommand } from './cli/serve-options.ts';
 import { AppError } from './core/app-error.ts';
@@ -13,7 +15,8 @@ const program = new Command('blockdraft')
   .addCommand(
     serveCommand().action((options) => serve(options, version)),
     { isDefault: true },
-  );
+  )
+  .addCommand(diagnoseCommand().action(runDiagnose));
 
 try {
   await program.parseAsync();

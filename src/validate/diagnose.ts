@@ -1,0 +1,313 @@
+/** The whole diagnosis of a drafter: record once, change one assumption at a time, measure what is left, decide. */
+import { openCheckpoint } from '../checkpoint/checkpoint.ts';
+import type { BorrowedTarget } from '../drafter/borrowed-target.ts';
+import { type DflashConfig, readDflashConfig } from '../drafter/dflash/dflash-config.ts';
+import { CPU } from '../onnx/device.ts';
+import type { OnnxRuntime } from '../onnx/runtime.ts';
+import { finalNormWeight } from '../target/decoder-spec.ts';
+import { normFactors } from '../target/derived-weights.ts';
+import { readModelConfig } from '../target/hf-config.ts';
+import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
+import { loadChatTemplate } from '../text/chat-template.ts';
+import { loadTokenizer, type Tokenizer } from '../text/tokenizer.ts';
+import { decide } from './decide.ts';
+import type { AcceptanceReport, Diagnosis } from './diagnosis.ts';
+import { ownLabels, pooledAcceptance, type SequenceAcceptance, sequenceAcceptance } from './evidence/acceptance-walk.ts';
+import { acceptanceGain, evaluateAssumption, forcedRatios, servedRatios } from './evidence/evaluate-assumption.ts';
+import { lookupDrafts } from './evidence/lookup-baseline.ts';
+import { searchCounterfactuals } from './evidence/search-counterfactuals.ts';
+import { accuracyFall, conditionalAccuracy, decayPerSlot } from './evidence/slot-profile.ts';
+import { confidenceBySlot, lookupRecall, overconfidence, splitCategories } from './evidence/symptoms.ts';
+import { teacherAgreement } from './evidence/teacher-agreement.ts';
+import { recordPlainForms } from './evidence/template-probe.ts';
+import { checkWeights } from './evidence/weight-checks.ts';
+import { type Assumption, declaredAssumption } from './probe/assumption.ts';
+import { DrafterProbe } from './probe/drafter-probe.ts';
+import { FeatureSource } from './probe/feature-source.ts';
+import { maskCandidates } from './probe/mask-candidates.ts';
+import type { Predictions } from './probe/predictions.ts';
+import { TargetHead } from './probe/target-head.ts';
+import type { DiagnosisPrompt } from './recording/prompt.ts';
+import { recordAnswers } from './recording/record-answers.ts';
+import type { RecordedSequence } from './recording/recorded-sequence.ts';
+import { ratioEstimate } from './statistics/estimate.ts';
+
+export interface DiagnoseOptions {
+  readonly runtime: OnnxRuntime;
+  /** Folders. */
+  readonly target: string;
+  readonly drafter: string;
+  readonly prompts: readonly DiagnosisPrompt[];
+  readonly weights: 'f32' | 'int8';
+  /** Longest answer recorded. */
+  readonly maxTokens: number;
+  /** Null: the user's cache folder. */
+  readonly cacheDir: string | null;
+  readonly onProgress?: (stage: DiagnosisStage, done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export type DiagnosisStage = 'recording answers' | 'asking what if' | 'measuring';
+
+/** Reads a config that taps the last layer and does not say on which side of the final norm, too: that can be found out. */
+function readConfig(folder: string, targetLayers: number): DflashConfig {
+  try {
+    return readDflashConfig(folder, { targetLayers });
+  } catch (error) {
+    try {
+      return readDflashConfig(folder, { targetLayers, finalTap: 'pre' });
+    } catch {
+      throw error;
+    }
+  }
+}
+
+/** Sequences decoded together while recording. */
+const SEQUENCES_AT_ONCE = 8;
+const ROWS_AT_ONCE = 256;
+
+/** @throws AppError naming what cannot be loaded, or `aborted` */
+export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
+  const { runtime, signal } = options;
+  const modelConfig = readModelConfig(options.target);
+  const config = readConfig(options.drafter, modelConfig.spec.layers.length);
+  const [tokenizer, template] = await Promise.all([loadTokenizer(options.target), loadChatTemplate(options.target)]);
+  const rendered = options.prompts.map((prompt) => ({
+    prompt,
+    promptTokens: tokenizer.encode(template.render(prompt.messages, { addGenerationPrompt: true }), {
+      addSpecialTokens: false,
+    }),
+  }));
+  const longest = Math.max(...rendered.map(({ promptTokens }) => promptTokens.length));
+  const withSignal = signal === undefined ? {} : { signal };
+  const loaded = await loadTarget({
+    runtime,
+    device: CPU,
+    folder: options.target,
+    config: modelConfig,
+    format: options.weights,
+    maxContext: Math.min(longest + options.maxTokens, modelConfig.spec.maxPositions),
+    maxSequences: SEQUENCES_AT_ONCE,
+    maxRows: ROWS_AT_ONCE,
+    taps: Array.from({ length: modelConfig.spec.layers.length }, (_, layer) => layer),
+    cacheDir: options.cacheDir,
+    ...withSignal,
+  });
+  const { target } = loaded;
+  const borrowed = borrow(loaded);
+  const opened: Disposable[] = [];
+  try {
+    const { spec } = modelConfig;
+    const norm = { weight: normFactors(spec, finalNormWeight(spec)), epsilon: spec.normEpsilon };
+    const head = await TargetHead.open(runtime, borrowed, norm);
+    opened.push(head);
+    const probe = await DrafterProbe.open({
+      runtime,
+      folder: options.drafter,
+      config,
+      format: options.weights,
+      target: borrowed,
+      features: new FeatureSource(head, config.targetHidden),
+      cacheDir: options.cacheDir,
+      ...withSignal,
+    });
+    opened.push(probe);
+    const recorded = await recordAnswers({
+      target,
+      maxTokens: options.maxTokens,
+      sequences: rendered.map(({ prompt, promptTokens }) => ({ ...prompt, promptTokens, answer: null })),
+      onProgress: (done, total) => options.onProgress?.('recording answers', done, total),
+      ...withSignal,
+    });
+    const kept = recorded.filter(({ tokens, answerStart }) => tokens.length - answerStart >= 2);
+    return await measure({ options, loaded, probe, head, tokenizer, sequences: kept });
+  } finally {
+    for (const disposable of opened.reverse()) disposable[Symbol.dispose]();
+    await target[Symbol.asyncDispose]();
+  }
+}
+
+interface Parts {
+  readonly options: DiagnoseOptions;
+  readonly loaded: LoadedTarget;
+  readonly probe: DrafterProbe;
+  readonly head: TargetHead;
+  readonly tokenizer: Tokenizer;
+  readonly sequences: readonly RecordedSequence[];
+}
+
+async function measure({ options, loaded, probe, head, tokenizer, sequences }: Parts): Promise<Diagnosis> {
+  const { target } = loaded;
+  const { config } = probe;
+  const { signal } = options;
+  const withSignal = signal === undefined ? {} : { signal };
+  const modelConfig = readModelConfig(options.target);
+  const weights = await checkWeights(await openCheckpoint(options.drafter), config.taps.length);
+  const declared = declaredAssumption(config, target.facts.layers);
+
+  const started = performance.now();
+  const declaredPredictions = await predictAll(probe, sequences, declared, signal);
+  const declaredAcceptance = declaredPredictions.map((predictions, i) =>
+    sequenceAcceptance(predictions, ownLabels(sequences[i] as RecordedSequence)),
+  );
+  const perSequenceMs = (performance.now() - started) / sequences.length;
+
+  const search = await searchCounterfactuals({
+    probe,
+    sequences,
+    screening: screeningSet(sequences, perSequenceMs),
+    declared,
+    base: declaredAcceptance,
+    facts: {
+      targetLayers: target.facts.layers,
+      targetRope: modelConfig.spec.rope,
+      maskCandidates: maskCandidates(tokenizer, config.vocab, config.maskTokenId),
+      tokenName: (id) => tokenizer.token(id) ?? 'outside the vocabulary',
+    },
+    onProgress: (done, total) => options.onProgress?.('asking what if', done, total),
+    ...withSignal,
+  });
+
+  const { assumption, acceptance, slotShift } = search;
+  const predictions =
+    search.changes.length === 0 ? declaredPredictions : await predictAll(probe, sequences, assumption, signal);
+  const teacher = await teacherAgreement({
+    head,
+    sequences,
+    predictions,
+    layers: target.facts.layers,
+    slotShift,
+    ...withSignal,
+  });
+  options.onProgress?.('measuring', 1, 3);
+  const promptOf = new Map(options.prompts.map((prompt) => [prompt.id, prompt]));
+  const plain = await recordPlainForms({
+    target,
+    tokenizer,
+    prompts: sequences.map(({ id }) => promptOf.get(id) as DiagnosisPrompt),
+    sequences,
+    ...withSignal,
+  });
+  const plainForms = [];
+  for (const { form, sequences: plainSequences } of plain) {
+    const changed = await evaluateAssumption(probe, plainSequences, assumption, slotShift, signal);
+    plainForms.push({ form, gain: acceptanceGain(changed, acceptance) });
+  }
+  options.onProgress?.('measuring', 2, 3);
+
+  const lookups = lookupDrafts(sequences, assumption.blockSize);
+  const lookupAcceptance = lookups.map((ids, i) =>
+    sequenceAcceptance({ ...(predictions[i] as Predictions), ids }, ownLabels(sequences[i] as RecordedSequence)),
+  );
+  const recall = lookupRecall(sequences, predictions, lookups);
+  const pooled = pooledAcceptance(acceptance);
+  const { findings, notes } = decide({
+    blockSize: assumption.blockSize,
+    changes: search.changes,
+    probes: search.reports,
+    teacher,
+    plainForms,
+    categories: splitCategories(sequences, acceptance),
+    servedTau: pooled.servedTau,
+    forcedTau: pooled.forcedTau,
+    conditional: conditionalAccuracy(acceptance),
+    accuracy: pooled.accuracy,
+    decay: decayPerSlot(acceptance),
+    accuracyFall: accuracyFall(acceptance),
+    lookupRecall: recall,
+    lookupTau: pooledAcceptance(lookupAcceptance).servedTau,
+    overconfidence: overconfidence(sequences, predictions),
+    fcNorms: weights.fcNorms,
+    notFinite: weights.notFinite,
+    maskTokenId: config.maskTokenId,
+    eosTokenIds: target.facts.eosTokenIds,
+    tapNames: declared.taps.map((tap) => (tap.kind === 'layer' ? `layer ${tap.layer}` : 'the final norm')),
+  });
+  options.onProgress?.('measuring', 3, 3);
+  return {
+    healthy: findings.length === 0,
+    findings,
+    notes,
+    acceptance: acceptanceReport(sequences, declaredAcceptance, declaredPredictions),
+    probes: search.reports,
+    teacher: teacher.map(({ tau }) => tau.value),
+    withoutTemplate: Object.fromEntries(plainForms.map(({ form, gain }) => [form, gain.servedTau.value])),
+    fcNorms: weights.fcNorms,
+    lookupRecall: recall,
+    recorded: {
+      prompts: sequences.length,
+      tokens: sequences.reduce((sum, { tokens, answerStart }) => sum + tokens.length - answerStart, 0),
+    },
+  };
+}
+
+async function predictAll(
+  probe: DrafterProbe,
+  sequences: readonly RecordedSequence[],
+  assumption: Assumption,
+  signal: AbortSignal | undefined,
+): Promise<readonly Predictions[]> {
+  const predictions: Predictions[] = [];
+  for (const sequence of sequences) {
+    predictions.push(await probe.run(sequence, assumption, signal === undefined ? {} : { signal }));
+  }
+  return predictions;
+}
+
+/** Milliseconds that trying one counterfactual on a few prompts may take: there are about 80. */
+const SCREENING_MS = 130;
+const LEAST_SCREENING = 6;
+const MOST_SCREENING = 24;
+
+/** As many as time allows, evenly from all categories. */
+function screeningSet(sequences: readonly RecordedSequence[], perSequenceMs: number): readonly number[] {
+  const affordable = Math.floor(SCREENING_MS / Math.max(perSequenceMs, 0.01));
+  const count = Math.min(Math.max(affordable, LEAST_SCREENING), MOST_SCREENING, sequences.length);
+  const byCategory = new Map<string, number[]>();
+  for (const [index, { category }] of sequences.entries()) {
+    byCategory.set(category, [...(byCategory.get(category) ?? []), index]);
+  }
+  const chosen: number[] = [];
+  for (let round = 0; chosen.length < count; round++) {
+    for (const members of byCategory.values()) {
+      const index = members[round];
+      if (index !== undefined && chosen.length < count) chosen.push(index);
+    }
+  }
+  return chosen;
+}
+
+function acceptanceReport(
+  sequences: readonly RecordedSequence[],
+  acceptance: readonly SequenceAcceptance[],
+  predictions: readonly Predictions[],
+): AcceptanceReport {
+  const pooled = pooledAcceptance(acceptance);
+  const categories = [...new Set(sequences.map(({ category }) => category))];
+  return {
+    servedTau: ratioEstimate(servedRatios(acceptance)),
+    forcedTau: ratioEstimate(forcedRatios(acceptance)),
+    acceptance: pooled.acceptance,
+    accuracy: pooled.accuracy,
+    conditional: conditionalAccuracy(acceptance).map((share) => share ?? Number.NaN),
+    confidence: confidenceBySlot(sequences, predictions),
+    byCategory: Object.fromEntries(
+      categories.map((category) => [
+        category,
+        pooledAcceptance(acceptance.filter((_, i) => sequences[i]?.category === category)).servedTau,
+      ]),
+    ),
+  };
+}
+
+function borrow({ target, checkpoint, embedding, head }: LoadedTarget): BorrowedTarget {
+  return {
+    ...target.facts,
+    maxSequences: target.maxSequences,
+    checkpoint,
+    embedding,
+    head,
+    weight: (name) => target.weights.get(name),
+    prepacked: target.prepacked,
+  };
+}

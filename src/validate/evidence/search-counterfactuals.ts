@@ -1,0 +1,125 @@
+/** Asks every counterfactual, the promising ones with all prompts, and keeps the change that helps most until none does. */
+import type { FaultCode, ProbeReport } from '../diagnosis.ts';
+import type { Assumption } from '../probe/assumption.ts';
+import type { Counterfactual } from '../probe/counterfactual.ts';
+import { blockSizeChanges, type CatalogueFacts, counterfactuals } from '../probe/counterfactuals.ts';
+import type { DrafterProbe } from '../probe/drafter-probe.ts';
+import type { RecordedSequence } from '../recording/recorded-sequence.ts';
+import { pairedRatioDifference } from '../statistics/estimate.ts';
+import type { SequenceAcceptance } from './acceptance-walk.ts';
+import { type AcceptanceGain, acceptanceGain, evaluateAssumption, firstSlots, forcedRatios } from './evaluate-assumption.ts';
+import { type ProbeOutcome, selectChange, worthAllPrompts } from './select-change.ts';
+
+export interface SearchOptions {
+  readonly probe: DrafterProbe;
+  readonly sequences: readonly RecordedSequence[];
+  /** Indices of the sequences that every counterfactual is tried on. */
+  readonly screening: readonly number[];
+  readonly declared: Assumption;
+  readonly base: readonly SequenceAcceptance[];
+  readonly facts: CatalogueFacts;
+  readonly onProgress?: (done: number, total: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** A change that helped, and what it gained over the one before. */
+export interface HelpfulChange {
+  readonly outcome: ProbeOutcome;
+  /** Adjusted for all counterfactuals asked. */
+  readonly p: number;
+}
+
+export interface SearchResult {
+  readonly reports: readonly ProbeReport[];
+  readonly changes: readonly HelpfulChange[];
+  /** With all changes that helped. */
+  readonly assumption: Assumption;
+  readonly slotShift: number;
+  readonly acceptance: readonly SequenceAcceptance[];
+}
+
+/** A drafter with more faults of serving than this is not explained by them. */
+const MOST_CHANGES = 4;
+/** Evaluating a counterfactual on all prompts costs as much as trying many on a few. */
+const MOST_ON_ALL_PROMPTS = 6;
+
+export async function searchCounterfactuals(options: SearchOptions): Promise<SearchResult> {
+  const { probe, sequences, screening, signal } = options;
+  const reports: ProbeReport[] = [];
+  const changes: HelpfulChange[] = [];
+  let assumption = options.declared;
+  let acceptance = options.base;
+  let slotShift = 0;
+  const few = screening.map((index) => sequences[index] as RecordedSequence);
+  for (let pass = 0; pass < MOST_CHANGES; pass++) {
+    const catalogue = [...counterfactuals(assumption, options.facts), ...blockSizeChanges(assumption)];
+    const baseFew = screening.map((index) => acceptance[index] as SequenceAcceptance);
+    const screened: ProbeOutcome[] = [];
+    for (const [index, counterfactual] of catalogue.entries()) {
+      const result = await evaluateAssumption(
+        probe,
+        few,
+        counterfactual.assumption,
+        counterfactual.slotShift + slotShift,
+        signal,
+      );
+      screened.push(outcomeOf(counterfactual, result, baseFew));
+      options.onProgress?.(index + 1, catalogue.length);
+    }
+    const chosen = worthAllPrompts(screened, MOST_ON_ALL_PROMPTS);
+    const outcomes: ProbeOutcome[] = [];
+    for (const outcome of screened) {
+      if (!chosen.has(outcome)) {
+        outcomes.push(outcome);
+        continue;
+      }
+      const { counterfactual } = outcome;
+      const result = await evaluateAssumption(
+        probe,
+        sequences,
+        counterfactual.assumption,
+        counterfactual.slotShift + slotShift,
+        signal,
+      );
+      outcomes.push({ ...outcomeOf(counterfactual, result, acceptance), onAllPrompts: true });
+    }
+    if (pass === 0) reports.push(...outcomes.map(report));
+    const selected = selectChange(outcomes);
+    if (selected === null) break;
+    changes.push(selected);
+    assumption = selected.outcome.counterfactual.assumption;
+    slotShift += selected.outcome.counterfactual.slotShift;
+    acceptance = selected.outcome.acceptance;
+  }
+  return { reports, changes, assumption, slotShift, acceptance };
+}
+
+function outcomeOf(
+  counterfactual: Counterfactual,
+  result: readonly SequenceAcceptance[],
+  base: readonly SequenceAcceptance[],
+): ProbeOutcome {
+  const drafts = Math.min(result[0]?.right.length ?? 0, base[0]?.right.length ?? 0);
+  const shared = (sequences: readonly SequenceAcceptance[]) =>
+    forcedRatios(sequences.map((sequence) => ({ ...sequence, ...firstSlots(sequence, drafts) })));
+  return {
+    counterfactual,
+    gain: acceptanceGain(result, base),
+    sharedSlotsGain: pairedRatioDifference(shared(result), shared(base)),
+    acceptance: result,
+    onAllPrompts: false,
+  };
+}
+
+function report({ counterfactual, gain, acceptance }: ProbeOutcome): ProbeReport {
+  const fault: FaultCode = counterfactual.fault;
+  const { forcedTau, servedTau, ...gains }: AcceptanceGain = gain;
+  return {
+    probe: counterfactual.name,
+    fault,
+    prompts: acceptance.length,
+    forcedTau: forcedTau.value,
+    servedTau: servedTau.value,
+    ...gains,
+  };
+}
