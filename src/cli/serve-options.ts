@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { DEFAULT_ENGINE_LIMITS } from '../engine/engine-limits.ts';
 
 const MODELS = resolve(import.meta.dirname, '../../models');
 export const DEFAULT_DRAFTERS: readonly string[] = ['dflash'];
@@ -95,6 +96,12 @@ export function serveCommand() {
         .env('BLOCKDRAFT_MAX_NUM_BATCHED_TOKENS')
         .argParser(integer(32))
         .default(256),
+    )
+    .addOption(
+      new Option('--max-step-ms <ms>', 'time of a step while answers are streamed; long prompts get what that leaves')
+        .env('BLOCKDRAFT_MAX_STEP_MS')
+        .argParser(integer(1))
+        .default(DEFAULT_ENGINE_LIMITS.maxStepMs),
     )
     .addOption(
       new Option('--max-num-queued-reqs <n>', 'requests that may wait; more are refused with 503')

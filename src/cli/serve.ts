@@ -56,6 +56,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       maxSequences: options.maxNumSeqs,
       maxRows: options.maxNumBatchedTokens,
       maxWaiting: options.maxNumQueuedReqs,
+      limits: { maxStepMs: options.maxStepMs },
       servedModelName: model,
       cacheDir: options.cacheDir ?? null,
       observers: [metrics],

@@ -16,14 +16,20 @@ export interface RowPlan {
 
 /**
  * Shares the rows of one step. Every sequence past its prompt gets the one it needs; what is left goes to drafts and
- * prompts in equal shares, all prompts together counting as one draft. So a long prompt delays nobody by more than a
- * step, and drafts do not keep a prompt waiting. Prompts use their share in order of arrival.
+ * prompts in equal shares, all prompts together counting as one draft. So drafts do not keep a prompt waiting.
+ * @param sequences in the order in which prompts are served
+ * @param maxPromptRows for prompts while other sequences decode, which wait for the step; without them there is no bound
  */
-export function planRows(sequences: readonly Sequence[], maxRows: number): RowPlan[] {
+export function planRows(sequences: readonly Sequence[], maxRows: number, maxPromptRows = maxRows): RowPlan[] {
   const decoding = sequences.filter(({ emitted }) => emitted > 0).slice(0, maxRows);
   const prompts = sequences.filter(({ emitted }) => emitted === 0);
   const drafts = decoding.map((sequence) => sequence.draftBudget());
-  const promptRows = prompts.reduce((sum, { uncached }) => sum + uncached, 0);
+  const waiting = prompts.map(({ uncached }) => uncached);
+  const bound = decoding.length === 0 ? maxRows : Math.max(maxPromptRows, 1);
+  const promptRows = Math.min(
+    waiting.reduce((sum, rows) => sum + rows, 0),
+    bound,
+  );
   const spare = maxRows - decoding.length;
   // However many the drafts are, a prompt comes to its end.
   const kept = Math.min(spare, promptRows, 1);
@@ -34,15 +40,27 @@ export function planRows(sequences: readonly Sequence[], maxRows: number): RowPl
     const share = shares[i]!;
     return { sequence, known: sequence.uncached, complete: true, budget: share, reason: share < budget ? 'load' : reason };
   });
-  let left = kept + shares[decoding.length]!;
-  for (const sequence of prompts) {
-    const known = Math.min(sequence.uncached, left);
-    if (known === 0) break;
+  for (const [i, known] of sharesInOrder(waiting, kept + shares[decoding.length]!).entries()) {
+    if (known === 0) continue;
+    const sequence = prompts[i]!;
     // No draft yet: the drafter has to see the prompt's own rows first.
-    plans.push({ sequence, known, complete: known === sequence.uncached, budget: 0, reason: null });
-    left -= known;
+    plans.push({ sequence, known, complete: known === waiting[i], budget: 0, reason: null });
   }
   return plans;
+}
+
+/**
+ * What each gets of a total, earlier ones first: all that it wants when that is there, else half of what is there, so that
+ * a short prompt need not wait for the end of a long one. What nobody behind wants goes to the earliest.
+ */
+function sharesInOrder(wanted: readonly number[], total: number): number[] {
+  let left = total;
+  const take = (share: number) => {
+    left -= share;
+    return share;
+  };
+  const shares = wanted.map((rows) => take(rows <= left ? rows : Math.ceil(left / 2)));
+  return shares.map((share, i) => share + take(Math.min(wanted[i]! - share, left)));
 }
 
 /** What each gets of a total; who wants less than an equal share leaves the rest to the others. */

@@ -30,11 +30,17 @@ export interface RoundOutcome {
  * Moves every sequence on that the step has room for. When the step fails or is aborted, no sequence has changed but
  * for drafters that were dropped.
  * @param sequences none of which has ended
+ * @param maxPromptRows for prompts in a step that decodes as well
  * @throws AbortedError when the signal ended it; whatever the target throws
  */
-export async function decodeRound(target: Target, sequences: readonly Sequence[], signal: AbortSignal): Promise<RoundOutcome> {
+export async function decodeRound(
+  target: Target,
+  sequences: readonly Sequence[],
+  signal: AbortSignal,
+  maxPromptRows = target.maxRows,
+): Promise<RoundOutcome> {
   const started = performance.now();
-  const plans = planRows(sequences, target.maxRows);
+  const plans = planRows(sequences, target.maxRows, maxPromptRows);
   const drafts = await propose(sequences, plans, target.facts.vocabSize, signal);
   const drafted = performance.now();
 

@@ -5,13 +5,16 @@ import type { DecodeEvent } from '../core/decode-event.ts';
 import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
 import { decodeRound, type RoundOutcome } from '../decode/round.ts';
 import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
+import { StepPacer } from '../decode/step-pacer.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { AnswerText } from './answer-text.ts';
 import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
+import type { EngineLimits } from './engine-limits.ts';
 import { RunningRequest } from './running-request.ts';
+import { WaitingQueue } from './waiting-queue.ts';
 
 /** A drafter and how it is used. */
 export interface ServedDrafter {
@@ -33,14 +36,16 @@ export interface DecodeEngineParts {
   readonly samplingDefaults: EngineInfo['samplingDefaults'];
   /** Requests that may wait for a sequence. */
   readonly maxWaiting: number;
+  readonly limits: EngineLimits;
   readonly observers: readonly EngineObserver[];
 }
 
 export class DecodeEngine implements Engine {
   readonly info: EngineInfo;
   readonly #parts: DecodeEngineParts;
-  readonly #waiting: RunningRequest[] = [];
+  readonly #waiting = new WaitingQueue();
   readonly #running: RunningRequest[] = [];
+  readonly #pacer: StepPacer;
   readonly #loop: Promise<void>;
   /** Ends the loop; requests still there are aborted. */
   readonly #stop = new AbortController();
@@ -50,6 +55,7 @@ export class DecodeEngine implements Engine {
   constructor(parts: DecodeEngineParts) {
     const { target } = parts;
     this.#parts = parts;
+    this.#pacer = new StepPacer(parts.limits.maxStepMs);
     this.info = {
       model: parts.model,
       created: Math.floor(Date.now() / 1000),
@@ -147,7 +153,10 @@ export class DecodeEngine implements Engine {
       }
       await this.#round();
     }
-    for (const request of [...this.#waiting.splice(0), ...this.#running.splice(0)]) this.#abort(request);
+    for (const request of [...this.#waiting, ...this.#running]) {
+      this.#remove(request);
+      this.#abort(request);
+    }
   }
 
   async #round(): Promise<void> {
@@ -162,7 +171,7 @@ export class DecodeEngine implements Engine {
     const signal = AbortSignal.any([abandoned.signal, this.#stop.signal]);
     let outcome: RoundOutcome;
     try {
-      outcome = await decodeRound(this.#parts.target, sequences, signal);
+      outcome = await decodeRound(this.#parts.target, sequences, signal, this.#pacer.promptRows());
     } catch (error) {
       if (error instanceof AbortedError) return;
       // The step failed for all who took part in it; whoever waits is served next.
@@ -179,13 +188,16 @@ export class DecodeEngine implements Engine {
 
   #deliver(requests: readonly RunningRequest[], { sequences, draftMs, verifyMs }: RoundOutcome): void {
     const outcomes = new Map(sequences.map((outcome) => [outcome.sequence, outcome]));
+    const promptRows = sequences.reduce((sum, outcome) => sum + outcome.promptRows, 0);
+    const decodes = sequences.some(({ round }) => round !== null);
+    this.#pacer.observe(promptRows, decodes, draftMs + verifyMs);
     // Counted before it is passed on: whoever reads an answer finds it in the counters.
     for (const observer of this.#parts.observers) {
       observer.onStep({
         durationMs: verifyMs,
         draftMs,
         sequences: sequences.length,
-        promptRows: sequences.reduce((sum, { promptRows }) => sum + promptRows, 0),
+        promptRows,
         decodeRows: sequences.reduce((sum, { round }) => sum + (round === null ? 0 : 1 + round.drafted), 0),
         emitted: sequences.reduce((sum, { emitted }) => sum + emitted.length, 0),
         rounds: sequences.flatMap(({ round, shortBy }) => (round === null ? [] : [{ ...round, shortBy }])),
@@ -206,8 +218,10 @@ export class DecodeEngine implements Engine {
   }
 
   #admit(): void {
-    while (this.#waiting.length > 0 && this.#running.length < this.info.maxSequences) {
-      const request = this.#waiting.shift() as RunningRequest;
+    while (this.#running.length < this.info.maxSequences) {
+      const request = this.#waiting.first;
+      if (request === undefined) return;
+      this.#waiting.remove(request);
       try {
         this.#start(request);
         this.#running.push(request);
@@ -279,10 +293,9 @@ export class DecodeEngine implements Engine {
   }
 
   #remove(request: RunningRequest): void {
-    for (const list of [this.#waiting, this.#running]) {
-      const index = list.indexOf(request);
-      if (index >= 0) list.splice(index, 1);
-    }
+    if (this.#waiting.remove(request)) return;
+    const index = this.#running.indexOf(request);
+    if (index >= 0) this.#running.splice(index, 1);
   }
 
   #wakeUp(): void {

@@ -24,6 +24,8 @@ export interface GenerateRequest {
   readonly drafter: string | null;
   /** Upper limit on the length of each draft; null: the server's. */
   readonly draftTokens: number | null;
+  /** Who waits gets a sequence in the order of these numbers, lower ones first. Default 0. */
+  readonly priority?: number;
 }
 
 export interface ChatMessage {

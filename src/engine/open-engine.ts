@@ -17,6 +17,7 @@ import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
 import { DecodeEngine, type ServedDrafter } from './decode-engine.ts';
 import type { EngineObserver } from './engine.ts';
+import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
 import { measureCosts } from './measure-costs.ts';
 
 export interface OpenEngineOptions {
@@ -37,6 +38,8 @@ export interface OpenEngineOptions {
   /** Rows of one step. */
   readonly maxRows: number;
   readonly maxWaiting: number;
+  /** What is left out is as in {@link DEFAULT_ENGINE_LIMITS}. */
+  readonly limits?: Partial<EngineLimits>;
   /** Name under which the model is served; null: the folder's. */
   readonly servedModelName: string | null;
   /** Null: the user's cache folder. */
@@ -148,6 +151,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       model: options.servedModelName ?? basename(folder),
       samplingDefaults: config.samplingDefaults,
       maxWaiting: options.maxWaiting,
+      limits: { ...DEFAULT_ENGINE_LIMITS, ...options.limits },
       observers: options.observers,
     });
     return {

@@ -28,6 +28,10 @@ export class RunningRequest {
     this.signal = signal;
   }
 
+  get priority(): number {
+    return this.request.priority ?? 0;
+  }
+
   get started(): Started | null {
     return this.#started;
   }

@@ -59,6 +59,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       skipSpecialTokens: params.skipSpecialTokens,
       drafter: params.drafter,
       draftTokens: params.draftTokens,
+      priority: params.priority,
     })),
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
   };

@@ -49,6 +49,7 @@ export function generationFields(limits: RequestLimits) {
     speculative: flag(),
     drafter: z.string().max(MAX_DRAFTER_NAME).nullish().describe('the name of a drafter, or none'),
     draft_tokens: z.int().min(0).max(MAX_DRAFT_TOKENS).nullish().describe(`a whole number from 0 to ${MAX_DRAFT_TOKENS}`),
+    priority: z.int().nullish().describe('a whole number; lower ones are served earlier'),
     spec_decode_metrics: z.enum(['none', 'summary', 'detailed']).nullish().describe('"none", "summary" or "detailed"'),
   } as const;
 }
@@ -82,6 +83,8 @@ export interface GenerationParams {
   /** Null: the default one; `none`: plain decoding. */
   readonly drafter: string | null;
   readonly draftTokens: number | null;
+  /** Lower is served earlier. */
+  readonly priority: number;
   /** Null: as the server is configured. */
   readonly specMetrics: SpecMetricsLevel | null;
 }
@@ -118,6 +121,7 @@ export function toGenerationParams(fields: ParsedFields, maxTokens: number | nul
     requestId: fields.request_id ?? null,
     drafter: fields.speculative === false || fields.draft_tokens === 0 ? 'none' : (fields.drafter ?? null),
     draftTokens: fields.draft_tokens ?? null,
+    priority: fields.priority ?? 0,
     specMetrics: fields.spec_decode_metrics ?? null,
   };
 }

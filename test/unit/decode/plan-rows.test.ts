@@ -5,8 +5,8 @@ import type { Sequence } from '../../../src/decode/sequence.ts';
 import { placed } from './sequence-fixture.ts';
 
 /** The plan by the sequences' places in the list: [known rows, draft rows], or null for those left out. */
-function plan(sequences: readonly Sequence[], maxRows: number): ([number, number] | null)[] {
-  const plans = planRows(sequences, maxRows);
+function plan(sequences: readonly Sequence[], maxRows: number, maxPromptRows?: number): ([number, number] | null)[] {
+  const plans = planRows(sequences, maxRows, maxPromptRows);
   return sequences.map((sequence) => {
     const found = plans.find((entry) => entry.sequence === sequence);
     return found === undefined ? null : [found.known, found.budget];
@@ -40,8 +40,65 @@ describe('the rows of a step', () => {
     ]);
   });
 
-  it('go to prompts in order of arrival', () => {
-    expect(plan([inPrompt(5), inPrompt(5), inPrompt(5)], 8)).toEqual([[5, 0], [3, 0], null]);
+  it('go to prompts in order of arrival, but not all of them to one that cannot end in this step', () => {
+    expect(plan([inPrompt(5), inPrompt(5), inPrompt(5)], 10)).toEqual([[5, 0], [5, 0], null]);
+    expect(plan([inPrompt(5), inPrompt(5), inPrompt(5)], 8)).toEqual([
+      [5, 0],
+      [2, 0],
+      [1, 0],
+    ]);
+    expect(plan([inPrompt(100), inPrompt(3), inPrompt(100)], 32)).toEqual([
+      [22, 0],
+      [3, 0],
+      [7, 0],
+    ]);
+  });
+
+  it('go to the oldest prompt when nobody behind wants them', () => {
+    expect(plan([inPrompt(100), inPrompt(2)], 32)).toEqual([
+      [30, 0],
+      [2, 0],
+    ]);
+  });
+
+  it('are bounded for prompts while others decode, and only then', () => {
+    expect(plan([inPrompt(100), decoding()], 64, 8)).toEqual([
+      [8, 0],
+      [1, 4],
+    ]);
+    expect(plan([inPrompt(100), decoding()], 64, 0)).toEqual([
+      [1, 0],
+      [1, 4],
+    ]);
+    expect(plan([inPrompt(100)], 64, 8)).toEqual([[64, 0]]);
+  });
+
+  it('bring every prompt to its end, the oldest by half of what prompts get at the least', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 0, max: 3 }),
+        fc.integer({ min: 9, max: 64 }),
+        fc.integer({ min: 1, max: 32 }),
+        (lengths, others, maxRows, maxPromptRows) => {
+          const prompts = lengths.map((prompt) => placed({ prompt }));
+          const rest = Array.from({ length: others }, () => decoding());
+          const least = others === 0 ? maxRows : maxPromptRows;
+          let steps = 0;
+          for (let left = prompts; left.length > 0; left = left.filter(({ sequence }) => sequence.uncached > 0)) {
+            const plans = planRows([...left.map(({ sequence }) => sequence), ...rest], maxRows, maxPromptRows);
+            const oldest = left[0]!;
+            const given = plans.find(({ sequence }) => sequence === oldest.sequence)?.known ?? 0;
+            expect(given).toBeGreaterThan(0);
+            if (others === 0) expect(given).toBeGreaterThanOrEqual(Math.min(oldest.sequence.uncached, Math.ceil(least / 2)));
+            for (const { cache, sequence } of left) {
+              cache.length += plans.find((entry) => entry.sequence === sequence)?.known ?? 0;
+            }
+            expect(++steps).toBeLessThanOrEqual(lengths.reduce((sum, length) => sum + length, 0));
+          }
+        },
+      ),
+    );
   });
 
   it('give every sequence that decodes one of its own before any of them gets a draft', () => {

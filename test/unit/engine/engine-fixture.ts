@@ -8,6 +8,7 @@ import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import type { Drafter } from '../../../src/drafter/drafter.ts';
 import { DecodeEngine } from '../../../src/engine/decode-engine.ts';
 import type { EngineObserver, GenerateRequest, StepReport } from '../../../src/engine/engine.ts';
+import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from '../../../src/engine/engine-limits.ts';
 import { ChatTemplate } from '../../../src/text/chat-template.ts';
 import { Tokenizer } from '../../../src/text/tokenizer.ts';
 import { CheckedDrafter } from '../../support/checked-drafter.ts';
@@ -43,6 +44,7 @@ export interface EngineOptions extends Partial<Omit<ScriptedTargetOptions, 'voca
   readonly drafter?: Drafter | null;
   readonly draftTokens?: number;
   readonly maxWaiting?: number;
+  readonly limits?: Partial<EngineLimits>;
 }
 
 export class Recorder implements EngineObserver {
@@ -64,6 +66,7 @@ export function openEngine({
   drafter = oracle(nextLogits),
   draftTokens,
   maxWaiting = 64,
+  limits = {},
   ...options
 }: EngineOptions) {
   const target = new ScriptedTarget({
@@ -90,6 +93,7 @@ export function openEngine({
     model: 'scripted',
     samplingDefaults: {},
     maxWaiting,
+    limits: { ...DEFAULT_ENGINE_LIMITS, ...limits },
     observers: [recorder],
   });
   onTestFinished(async () => {

@@ -60,6 +60,32 @@ describe('requests beyond the sequences there are', () => {
     expect(last?.finish.timing.queueMs).toBeGreaterThan(first!.finish.timing.queueMs);
   });
 
+  it('are served by priority, lower ones first, and by arrival among equals', async () => {
+    const gate = new Gate();
+    const { engine, recorder } = openEngine({ nextLogits, maxSequences: 1, duringStep: () => gate.opened });
+    const running = answerOf(engine.generate(request('0', { maxTokens: 2 }), NEVER));
+    await until('the first one runs', () => engine.load().running === 1);
+    const priorities = [5, 0, -1, 5, 0];
+    const asked = priorities.map((priority) => request(`${priority}`, { maxTokens: 2, priority }));
+    const answers = asked.map((one) => answerOf(engine.generate(one, NEVER)));
+    await until('the others wait', () => engine.load().waiting === asked.length);
+    gate.open();
+    await Promise.all([running, ...answers]);
+    expect(recorder.finishes.slice(1).map((entry) => asked.indexOf(entry.request))).toEqual([2, 1, 4, 0, 3]);
+  });
+
+  it('do not stall running answers with a long prompt: it comes in pieces beside them', async () => {
+    const { engine, recorder } = openEngine({ nextLogits, drafter: null, maxRows: 64 });
+    const stream = answerOf(engine.generate(request('a', { maxTokens: 40, ignoreEos: true }), NEVER));
+    await until('it runs', () => recorder.steps.length > 2);
+    const long = request(new Array<number>(150).fill(7), { maxTokens: 1 });
+    await answerOf(engine.generate(long, NEVER));
+    const shared = recorder.steps.filter(({ promptRows, decodeRows }) => promptRows > 0 && decodeRows > 0);
+    // Before the machine is known, pieces are short.
+    expect(shared[0]?.promptRows).toBe(16);
+    await stream;
+  });
+
   it('are refused when too many wait already, and welcome when there is room again', async () => {
     const gate = new Gate();
     const { engine } = openEngine({ nextLogits, maxSequences: 2, maxWaiting: 1, duringStep: () => gate.opened });

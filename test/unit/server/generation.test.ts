@@ -158,6 +158,7 @@ describe('what the engine is asked', () => {
       skip_special_tokens: false,
       speculative: false,
       draft_tokens: 2,
+      priority: 7,
     });
     expect(engine.requests).toEqual([
       {
@@ -172,6 +173,7 @@ describe('what the engine is asked', () => {
         skipSpecialTokens: false,
         drafter: 'none',
         draftTokens: 2,
+        priority: 7,
       },
     ]);
   });

@@ -36,6 +36,7 @@ describe('the fields of both routes', () => {
       requestId: null,
       drafter: null,
       draftTokens: null,
+      priority: 0,
       specMetrics: null,
     };
     expect(completion({}).params).toEqual({ ...defaults, maxTokens: 16 });
@@ -63,6 +64,7 @@ describe('the fields of both routes', () => {
       request_id: 'r-1',
       speculative: false,
       draft_tokens: 3,
+      priority: -2,
       spec_decode_metrics: 'detailed',
     });
     expect(params).toEqual({
@@ -85,6 +87,7 @@ describe('the fields of both routes', () => {
       requestId: 'r-1',
       drafter: 'none',
       draftTokens: 3,
+      priority: -2,
       specMetrics: 'detailed',
     });
   });
@@ -104,7 +107,7 @@ describe('the fields of both routes', () => {
       'stream',
     ];
     const nulls = Object.fromEntries(
-      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens'].map((name) => [name, null]),
+      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens', 'priority'].map((name) => [name, null]),
     );
     expect(completion(nulls)).toEqual(completion({}));
   });
@@ -141,6 +144,7 @@ describe('the fields of both routes', () => {
     ['request_id', 'a b'],
     ['speculative', 1],
     ['draft_tokens', -1],
+    ['priority', 0.5],
     ['spec_decode_metrics', 'all'],
     ['model', 5],
   ])('refuse %s: %j by name', (field, value) => {
