@@ -9,12 +9,17 @@ import { readModelConfig } from '../../src/target/hf-config.ts';
 import { type LoadedTarget, loadTarget } from '../../src/target/load-target.ts';
 import { testRuntime } from './runtime.ts';
 
-/** A folder for converted weights that goes away with its owner. */
+/** A folder for converted weights that goes away with its owner. It is made when its path is first asked for. */
 export class TemporaryFolder implements AsyncDisposable {
-  readonly path = mkdtempSync(join(tmpdir(), 'blockdraft-test-'));
+  #path: string | null = null;
+
+  get path(): string {
+    this.#path ??= mkdtempSync(join(tmpdir(), 'blockdraft-test-'));
+    return this.#path;
+  }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await rm(this.path, { recursive: true, force: true });
+    if (this.#path !== null) await rm(this.#path, { recursive: true, force: true });
   }
 }
 
