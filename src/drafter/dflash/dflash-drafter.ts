@@ -118,6 +118,7 @@ export class DflashDrafter implements Drafter {
 
     const proposals: Proposal[] = requests.map(() => NO_PROPOSAL);
     for (const [slot, { request, budget }] of slots.entries()) {
+      if (budget === 0) continue;
       const first = layout.firstDraft[slot] as number;
       proposals[request] = {
         tokens: Array.from({ length: budget }, (_, i) => this.#token(ids.data[first + i] as bigint)),
