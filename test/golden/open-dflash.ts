@@ -49,8 +49,8 @@ export class DflashPair implements AsyncDisposable {
     this.#temporary = temporary;
   }
 
-  static async open(drafterFolder: string, targetFolder: string): Promise<DflashPair> {
-    const temporary = new TemporaryFolder();
+  /** @param temporary for converted weights; taken over */
+  static async open(drafterFolder: string, targetFolder: string, temporary = new TemporaryFolder()): Promise<DflashPair> {
     const config = readDflashConfig(drafterFolder);
     const loaded = await loadTestTarget({ folder: targetFolder, cacheDir: temporary.path, taps: config.taps });
     const drafter = await loadDflash({
@@ -65,8 +65,8 @@ export class DflashPair implements AsyncDisposable {
     return new DflashPair(loaded.target, drafter, temporary);
   }
 
-  static openFixture(name: string): Promise<DflashPair> {
-    return DflashPair.open(join(FIXTURES, name), join(FIXTURES, 'dflash-target'));
+  static openFixture(name: string, temporary?: TemporaryFolder): Promise<DflashPair> {
+    return DflashPair.open(join(FIXTURES, name), join(FIXTURES, 'dflash-target'), temporary);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,7 @@
-import { FIXED_LENGTH } from '../../src/decode/draft-length/fixed-length.ts';
 import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { RoundRecord } from '../../src/core/speculation-record.ts';
 import type { TokenId } from '../../src/core/token.ts';
+import { FIXED_LENGTH } from '../../src/decode/draft-length/fixed-length.ts';
 import { decodeRound } from '../../src/decode/round.ts';
 import { Sequence } from '../../src/decode/sequence.ts';
 import type { Drafter } from '../../src/drafter/drafter.ts';
