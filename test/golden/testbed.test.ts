@@ -5,7 +5,7 @@ import { acceptanceStatistics } from '../../src/core/acceptance-statistics.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
 import { loadChatTemplate } from '../../src/text/chat-template.ts';
 import { loadTokenizer } from '../../src/text/tokenizer.ts';
-import expected from './fixtures/testbed/expected.json' with { type: 'json' };
+import expected from './fixtures/testbed-acceptance/expected.json' with { type: 'json' };
 import { DflashPair } from './open-dflash.ts';
 import { type SpeculativeRun, speculateAll } from './speculate.ts';
 
