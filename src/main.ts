@@ -3,6 +3,9 @@ import { readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
 import { runDiagnose } from './cli/diagnose.ts';
 import { diagnoseCommand } from './cli/diagnose-options.ts';
+import { importCommand } from './cli/import-command.ts';
+import { inspectCommand } from './cli/inspect-command.ts';
+import { pullCommand } from './cli/pull-command.ts';
 import { serve } from './cli/serve.ts';
 import { serveCommand } from './cli/serve-options.ts';
 import { AppError } from './core/app-error.ts';
@@ -16,7 +19,10 @@ const program = new Command('blockdraft')
     serveCommand().action((options) => serve(options, version)),
     { isDefault: true },
   )
-  .addCommand(diagnoseCommand().action(runDiagnose));
+  .addCommand(diagnoseCommand().action(runDiagnose))
+  .addCommand(pullCommand())
+  .addCommand(importCommand())
+  .addCommand(inspectCommand());
 
 try {
   await program.parseAsync();

@@ -3,8 +3,9 @@ import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import { QUANTIZED_FORMAT, SHAPES_KEY } from './checkpoint-tensor.ts';
+import { type PlainTensor, QUANTIZED_FORMAT, SHAPES_KEY } from './checkpoint-tensor.ts';
 import { convertWeight } from './convert-weight.ts';
+import { copyTensor } from './copy-tensor.ts';
 import { systemErrorCode } from './file-io.ts';
 import { outputBytes, type ResolvedWeight, resolveWeight } from './resolve-weight.ts';
 import { writeSafetensors } from './safetensors-writer.ts';
@@ -28,6 +29,7 @@ const COMPANION_FILES = new Set([
   'merges.txt',
   'chat_template.jinja',
   'chat_template.json',
+  'draft_tokens.json',
 ]);
 const COMPANION_PATTERN = /^(licen[cs]e|notice|readme)(\.(md|txt))?$/i;
 
@@ -36,6 +38,8 @@ export interface ExportWeightsOptions {
   /** Each weight keeps the name that it has in the checkpoint. */
   readonly plan: readonly PlannedWeight[];
   readonly format: WeightFormat;
+  /** Tensors that are copied as they are, such as tables of token ids. */
+  readonly verbatim?: readonly string[];
   /** Made if absent; must not hold weights yet. */
   readonly outDir: string;
   /** Largest file; a single tensor that is larger gets a file of its own. */
@@ -57,7 +61,7 @@ export interface ExportedWeights {
  * @throws AppError `invalid_checkpoint` when the plan does not fit, `invalid_config` when the folder cannot be used, `aborted`
  */
 export async function exportWeights(options: ExportWeightsOptions): Promise<ExportedWeights> {
-  const { checkpoint, plan, format, outDir, shardBytes = DEFAULT_SHARD_BYTES, onProgress, signal } = options;
+  const { checkpoint, plan, format, outDir, verbatim = [], shardBytes = DEFAULT_SHARD_BYTES, onProgress, signal } = options;
   for (const weight of plan) {
     if (weight.source !== weight.name || weight.rows !== undefined) {
       throw new AppError(
@@ -67,15 +71,18 @@ export async function exportWeights(options: ExportWeightsOptions): Promise<Expo
     }
   }
   const weights = plan.map((weight) => resolveWeight(checkpoint, weight, format));
+  const copied = verbatim.map((name) => storedTensor(checkpoint, name));
   const shards = groupByBytes(weights, shardBytes);
-  const totalBytes = weights.reduce((sum, weight) => sum + outputBytes(weight), 0);
+  const shardCount = shards.length + (copied.length > 0 ? 1 : 0);
+  const totalBytes =
+    weights.reduce((sum, weight) => sum + outputBytes(weight), 0) + copied.reduce((sum, { byteLength }) => sum + byteLength, 0);
   const files: string[] = [];
   const weightMap: Record<string, string> = {};
   let doneBytes = 0;
   try {
     await makeEmptyFolder(outDir);
     for (const [index, shard] of shards.entries()) {
-      const file = `model-${numbered(index + 1)}-of-${numbered(shards.length)}.safetensors`;
+      const file = shardName(index, shardCount);
       await writeSafetensors(
         join(outDir, file),
         { metadata: shardMetadata(shard, format), tensors: shard.flatMap((weight) => weight.outputs) },
@@ -96,6 +103,15 @@ export async function exportWeights(options: ExportWeightsOptions): Promise<Expo
       for (const output of shard.flatMap((weight) => weight.outputs)) weightMap[output.name] = file;
       files.push(file);
     }
+    if (copied.length > 0) {
+      const file = shardName(shardCount - 1, shardCount);
+      await writeSafetensors(join(outDir, file), { metadata: shardMetadata([], format), tensors: copied }, async (sink) => {
+        for (const tensor of copied) await copyTensor(tensor.name, tensor, sink, signal);
+      });
+      for (const { name } of copied) weightMap[name] = file;
+      files.push(file);
+      onProgress?.(totalBytes, totalBytes);
+    }
     files.push(...(await copyCompanions(checkpoint.folder, outDir)));
     // The index comes last: without it the folder is refused, so a broken export is never loaded.
     const index = { metadata: { total_size: totalBytes }, weight_map: weightMap };
@@ -112,6 +128,16 @@ export async function exportWeights(options: ExportWeightsOptions): Promise<Expo
     );
   }
   return { files, weightBytes: totalBytes };
+}
+
+function storedTensor(checkpoint: Checkpoint, name: string): PlainTensor {
+  const tensor = checkpoint.tensor(name);
+  if (tensor.type === 'plain') return tensor;
+  throw new AppError('internal', `expected a tensor that is stored as it is to copy, got the quantised ${name}`);
+}
+
+function shardName(index: number, count: number): string {
+  return `model-${numbered(index + 1)}-of-${numbered(count)}.safetensors`;
 }
 
 function numbered(value: number): string {

@@ -1,0 +1,75 @@
+/** Whether a drafter, or a small model as one, fits a target: every fact with both values. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { comparedFacts, refuseMismatch } from '../drafter/dflash/target-mismatch.ts';
+import { tokenizerDifference } from '../drafter/draft-model/tokenizer-difference.ts';
+import type { DecoderFolder, ModelFolder } from './inspect-folder.ts';
+
+export interface ComparedFactOfTwo {
+  readonly name: string;
+  readonly drafter: number | string;
+  readonly target: number | string;
+  readonly agrees: boolean;
+}
+
+export interface ComparedWithTarget {
+  readonly target: string;
+  readonly facts: readonly ComparedFactOfTwo[];
+  /** Why they do not fit; null when they do. */
+  readonly problem: string | null;
+}
+
+export async function compareWithTarget(opened: ModelFolder, target: DecoderFolder): Promise<ComparedWithTarget> {
+  const { folder: targetFolder } = target;
+  const { spec } = target.config;
+  if (opened.role === 'dflash') {
+    const shape = { hiddenSize: spec.hidden, vocabSize: spec.vocab, layers: spec.layers.length };
+    const { config, own, folder } = opened;
+    const [, width = 0] = opened.checkpoint.has('fc.weight') ? opened.checkpoint.tensor('fc.weight').shape : [];
+    const facts = [
+      ...comparedFacts(config, shape, own).map((fact) => ({ ...fact, agrees: fact.drafter === fact.target })),
+      {
+        name: `width of fc (${config.taps.length} taps)`,
+        drafter: width,
+        target: config.taps.length * spec.hidden,
+        agrees: width === config.taps.length * spec.hidden,
+      },
+      { name: 'mask token (below)', drafter: config.maskTokenId, target: spec.vocab, agrees: config.maskTokenId < spec.vocab },
+    ];
+    const problem = messageOf(() => refuseMismatch(config, shape, own, folder)) ?? disagreement(facts);
+    return { target: targetFolder, facts, problem };
+  }
+  const own = opened.config.spec;
+  const tokenizers = [opened.folder, targetFolder].every((folder) => existsSync(join(folder, 'tokenizer.json')));
+  const difference = tokenizers ? await tokenizerDifference(opened.folder, targetFolder) : 'a tokenizer.json is absent';
+  const facts = [
+    { name: 'vocab_size', drafter: own.vocab, target: spec.vocab, agrees: own.vocab === spec.vocab },
+    {
+      name: 'tokenizer.json',
+      drafter: difference === null ? 'same tokens' : 'its own',
+      target: difference === null ? 'same tokens' : 'its own',
+      agrees: difference === null,
+    },
+    {
+      name: 'layers with a recurrent state',
+      drafter: own.layers.filter(({ mixer }) => mixer !== 'attention').length,
+      target: 'any number',
+      agrees: own.gatedDelta === null,
+    },
+  ];
+  return { target: targetFolder, facts, problem: difference ?? disagreement(facts) };
+}
+
+function disagreement(facts: readonly ComparedFactOfTwo[]): string | null {
+  const fact = facts.find(({ agrees }) => !agrees);
+  return fact === undefined ? null : `its ${fact.name} is ${fact.drafter}, the target's is ${fact.target}`;
+}
+
+function messageOf(check: () => void): string | null {
+  try {
+    check();
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

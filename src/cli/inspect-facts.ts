@@ -1,0 +1,147 @@
+/** What a model folder holds, in numbers. */
+import { basename } from 'node:path';
+import { planBytes } from '../checkpoint/plan-bytes.ts';
+import { elementCount, formatShape, tensorBytes } from '../checkpoint/tensor-dtype.ts';
+import { sourceNames, type WeightFormat } from '../checkpoint/weight-plan.ts';
+import { claimTensors, OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
+import { embeddingWeight } from '../target/decoder-spec.ts';
+import { recurrentShape } from '../target/recurrence.ts';
+import { type ComparedWithTarget, compareWithTarget } from './inspect-compatibility.ts';
+import type { DecoderFolder, ModelFolder } from './inspect-folder.ts';
+import { type NamedTap, namedTaps } from './inspect-taps.ts';
+
+const FORMATS: readonly WeightFormat[] = ['f32', 'int8', 'int4'];
+const F32_BYTES = 4;
+
+export interface Inspection {
+  readonly folder: string;
+  readonly name: string;
+  readonly role: 'target' | 'drafter';
+  /** Family of a target, layout of a drafter. */
+  readonly format: string;
+  /** Sizes that describe it, by the config's keys. */
+  readonly shape: Readonly<Record<string, number | string>>;
+  readonly tensors: {
+    readonly claimed: number;
+    readonly missing: readonly string[];
+    readonly unclaimed: readonly string[];
+    /** Planned and stored shapes where they differ. */
+    readonly misshapen: readonly string[];
+    /** Stored tensors by type. */
+    readonly dtypes: Readonly<Record<string, number>>;
+  };
+  /** Values in the claimed tensors. */
+  readonly parameters: number;
+  readonly storedBytes: number;
+  /** Bytes of the weights in each format. */
+  readonly memory: Readonly<Record<WeightFormat, number>>;
+  /** Bytes of the keys and values of one position. */
+  readonly cacheBytesPerPosition: number;
+  /** Bytes of the states that a sequence has however long it is. */
+  readonly cacheBytesPerSequence: number;
+  /** Of a drafter that sees activations. */
+  readonly taps: readonly NamedTap[];
+  /** With a target that was named; null: none was. */
+  readonly compatibility: ComparedWithTarget | null;
+}
+
+export async function inspectFolder(opened: ModelFolder, target: DecoderFolder | null): Promise<Inspection> {
+  const { folder, checkpoint, plan, verbatim } = opened;
+  const { claimed, missing, unclaimed } = claimTensors(checkpoint, plan, verbatim);
+  const dtypes: Record<string, number> = {};
+  let storedBytes = 0;
+  let parameters = 0;
+  for (const name of checkpoint.names) {
+    const tensor = checkpoint.tensor(name);
+    const parts = tensor.type === 'plain' ? [tensor] : [tensor.values, tensor.scale];
+    const dtype = tensor.type === 'plain' ? tensor.dtype : `int${tensor.bits}`;
+    dtypes[dtype] = (dtypes[dtype] ?? 0) + 1;
+    storedBytes += parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+  for (const name of claimed) {
+    if (!verbatim.includes(name)) parameters += elementCount(checkpoint.tensor(name).shape);
+  }
+  const memory = Object.fromEntries(
+    FORMATS.map((format) => [format, planBytes(plan, format, embeddingElementBytes(opened))]),
+  ) as Record<WeightFormat, number>;
+  return {
+    folder,
+    name: basename(folder),
+    role: opened.role === 'decoder' ? 'target' : 'drafter',
+    format: opened.role === 'decoder' ? opened.config.spec.family : `DFlash, ${opened.config.layout} layout`,
+    shape: shapeOf(opened),
+    tensors: { claimed: claimed.length, missing, unclaimed, misshapen: misshapen(opened), dtypes },
+    parameters,
+    storedBytes,
+    memory,
+    ...cacheBytes(opened),
+    taps:
+      opened.role === 'dflash'
+        ? namedTaps(opened.config.taps, target?.config.spec.layers.length ?? opened.config.targetLayers)
+        : [],
+    compatibility: target === null ? null : await compareWithTarget(opened, target),
+  };
+}
+
+function embeddingElementBytes(opened: ModelFolder): number {
+  const name = opened.role === 'decoder' ? embeddingWeight(opened.config.spec) : OWN_EMBEDDING;
+  if (!opened.checkpoint.has(name)) return F32_BYTES;
+  const tensor = opened.checkpoint.tensor(name);
+  return tensor.type === 'plain' ? (tensorBytes(tensor.dtype, 1) ?? F32_BYTES) : F32_BYTES;
+}
+
+function misshapen({ plan, checkpoint }: ModelFolder): string[] {
+  return plan.flatMap((weight) => {
+    const [name] = sourceNames(weight);
+    if (name === undefined || !checkpoint.has(name)) return [];
+    const { shape } = checkpoint.tensor(name);
+    return formatShape(shape) === formatShape(weight.shape)
+      ? []
+      : [`${name} is ${formatShape(shape)}, expected ${formatShape(weight.shape)}`];
+  });
+}
+
+function shapeOf(opened: ModelFolder): Record<string, number | string> {
+  if (opened.role === 'decoder') {
+    const { spec } = opened.config;
+    const { heads, kvHeads, headDim } = spec.attention;
+    const attention = spec.layers.filter(({ mixer }) => mixer === 'attention').length;
+    return {
+      layers: attention === spec.layers.length ? attention : `${spec.layers.length} (${attention} with attention)`,
+      hidden: spec.hidden,
+      heads: `${heads} of ${headDim}, ${kvHeads} of keys and values`,
+      vocabulary: spec.vocab,
+      context: spec.maxPositions,
+      head: spec.tiedHead ? 'the embedding table' : 'its own',
+      rope: `base ${spec.rope.theta}, ${spec.rope.scaling.type}`,
+    };
+  }
+  const { config, own } = opened;
+  const windows = [...new Set(config.attention.flatMap(({ window }) => (window === null ? [] : [window])))];
+  const sliding = config.attention.filter(({ window }) => window !== null).length;
+  return {
+    layers: sliding === 0 ? config.layers : `${config.layers} (${sliding} with a window of ${windows.join(', ')})`,
+    hidden: config.hidden,
+    heads: `${config.heads} of ${config.headDim}, ${config.kvHeads} of keys and values`,
+    vocabulary: config.draftVocab === config.vocab ? config.vocab : `${config.draftVocab} of ${config.vocab}`,
+    block: `${config.blockSize} slots, drafts of up to ${config.blockSize - 1}`,
+    mask: config.maskTokenId,
+    embedding: own.embedding ? 'its own' : "the target's",
+    head: own.head ? 'its own' : "the target's",
+    rope: `base ${config.rope.theta}, ${config.rope.scaling.type}`,
+  };
+}
+
+function cacheBytes(opened: ModelFolder): Pick<Inspection, 'cacheBytesPerPosition' | 'cacheBytesPerSequence'> {
+  if (opened.role === 'dflash') {
+    const { layers, kvHeads, headDim } = opened.config;
+    return { cacheBytesPerPosition: 2 * layers * kvHeads * headDim * F32_BYTES, cacheBytesPerSequence: 0 };
+  }
+  const { spec } = opened.config;
+  const { kvHeads, headDim } = spec.attention;
+  const layers = spec.layers.filter(({ mixer }) => mixer === 'attention').length;
+  const state = recurrentShape(spec);
+  const elements = state === null ? 0 : state.layers * (elementCount(state.window) + elementCount(state.state));
+  // States come in pairs, so that the last step can be taken back.
+  return { cacheBytesPerPosition: 2 * layers * kvHeads * headDim * F32_BYTES, cacheBytesPerSequence: 2 * elements * F32_BYTES };
+}
