@@ -58,7 +58,7 @@ async function open(drafter: string, steps: StepReport[], draftTokens: number | 
     maxWaiting: 64,
     servedModelName: null,
     cacheDir: null,
-    observers: [{ onStep: (step) => steps.push(step), onFinish: () => undefined }],
+    observers: [{ onStart: () => undefined, onStep: (step) => steps.push(step), onFinish: () => undefined }],
   };
   return openEngine(options);
 }

@@ -17,6 +17,15 @@ export function integer(least: number, most = Number.MAX_SAFE_INTEGER) {
   };
 }
 
+const BYTE_UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+
+export function bytes(text: string): number {
+  const [, digits = '', unit = ''] = /^(\d+)([A-Za-z]*)$/.exec(text) ?? [];
+  const factor = BYTE_UNITS[unit];
+  if (digits !== '' && factor !== undefined) return Number(digits) * factor;
+  throw new InvalidArgumentError('Expected a number of bytes, such as 536870912, 512MiB or 2GiB.');
+}
+
 function collect(value: string, previous: readonly string[]): readonly string[] {
   return [...previous, ...value.split(',').map((key) => key.trim())].filter((key) => key !== '');
 }
@@ -102,6 +111,12 @@ export function serveCommand() {
         .env('BLOCKDRAFT_MAX_STEP_MS')
         .argParser(integer(1))
         .default(DEFAULT_ENGINE_LIMITS.maxStepMs),
+    )
+    .addOption(
+      new Option('--prefix-cache-bytes <bytes>', 'memory for prompts and answers that later prompts may begin with; 0: off')
+        .env('BLOCKDRAFT_PREFIX_CACHE_BYTES')
+        .argParser(bytes)
+        .default(DEFAULT_ENGINE_LIMITS.prefixCacheBytes, '512MiB'),
     )
     .addOption(
       new Option('--max-num-queued-reqs <n>', 'requests that may wait; more are refused with 503')

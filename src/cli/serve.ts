@@ -56,7 +56,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       maxSequences: options.maxNumSeqs,
       maxRows: options.maxNumBatchedTokens,
       maxWaiting: options.maxNumQueuedReqs,
-      limits: { maxStepMs: options.maxStepMs },
+      limits: { maxStepMs: options.maxStepMs, prefixCacheBytes: options.prefixCacheBytes },
       servedModelName: model,
       cacheDir: options.cacheDir ?? null,
       observers: [metrics],

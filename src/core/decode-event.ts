@@ -25,6 +25,8 @@ export interface FinishEvent {
   /** The stop string or the id of the stop token other than end-of-sequence that ended the answer, else null (vLLM's `stop_reason`). */
   readonly stopReason: string | TokenId | null;
   readonly promptTokens: number;
+  /** Tokens of the prompt that were not computed, as an earlier sequence began with them. */
+  readonly cachedTokens: number;
   /** Tokens emitted, a stop token included. */
   readonly completionTokens: number;
   readonly speculation: SpeculationRecord;

@@ -25,9 +25,9 @@ export interface SequenceOptions {
   readonly maxTokens: number;
   /** Why no more may be: the request's limit or the context. */
   readonly limitedBy: 'max-tokens' | 'context';
-  /** Empty, and taken over. */
+  /** May hold a beginning of the prompt, but not all of it. Taken over. */
   readonly cache: SequenceCache;
-  /** Taken over. Or the reason why there is none. */
+  /** Taken over; it has observed what the cache holds. Or the reason why there is none. */
   readonly drafting: Drafting | Extract<ShortDraftReason, 'no-drafter' | 'disabled-by-request'>;
 }
 
@@ -50,6 +50,7 @@ export class Sequence implements Disposable {
   #whyNotDrafting: ShortDraftReason;
   #drafterError: string | null = null;
   #ending: Ending | null = null;
+  #ownsCache = true;
 
   constructor(options: SequenceOptions) {
     this.sampling = options.sampling;
@@ -138,9 +139,15 @@ export class Sequence implements Disposable {
     this.#closeDrafting();
   }
 
+  /** Leaves the cache to somebody else, who disposes of it. */
+  giveUpCache(): SequenceCache {
+    this.#ownsCache = false;
+    return this.cache;
+  }
+
   [Symbol.dispose](): void {
     this.#closeDrafting();
-    this.cache[Symbol.dispose]();
+    if (this.#ownsCache) this.cache[Symbol.dispose]();
   }
 
   #closeDrafting(): void {

@@ -15,6 +15,16 @@ export interface Drafter extends AsyncDisposable {
   /** Starts a sequence, of which nothing is known yet. */
   open(): DraftState;
   /**
+   * Starts a sequence that has its first rows in common with another, and so has observed them: at most `length`, and no
+   * more than the other has taken in by now. The other stays as it is.
+   *
+   * A drafter that leaves it out is shown the tokens again, in one piece and without taps; if it needs taps, prefixes of
+   * earlier sequences are not reused for its sequences.
+   */
+  fork?(state: DraftState, length: Position): ForkedState;
+  /** Bytes of memory that a row takes which was taken in. Default 0. */
+  readonly bytesPerPosition?: number;
+  /**
    * Drafts for several sequences at once.
    *
    * Called once between two target steps, with every sequence that observed rows since the last call, as those rows'
@@ -23,6 +33,13 @@ export interface Drafter extends AsyncDisposable {
    * @throws whatever went wrong; the sequences go on without this drafter
    */
   propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]>;
+}
+
+/** What came of {@link Drafter.fork}. */
+export interface ForkedState {
+  readonly state: DraftState;
+  /** Rows that it has observed. */
+  readonly length: Position;
 }
 
 /** A drafter's memory of one sequence. */

@@ -2,28 +2,18 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent } from '../core/decode-event.ts';
-import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
 import { decodeRound, type RoundOutcome } from '../decode/round.ts';
-import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
 import { StepPacer } from '../decode/step-pacer.ts';
-import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import { AnswerText } from './answer-text.ts';
 import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
+import { PrefixCache } from './prefix-cache.ts';
 import { RunningRequest } from './running-request.ts';
+import { findDrafter, type ServedDrafter } from './served-drafter.ts';
+import { startRequest } from './start-request.ts';
 import { WaitingQueue } from './waiting-queue.ts';
-
-/** A drafter and how it is used. */
-export interface ServedDrafter {
-  readonly name: string;
-  readonly drafter: Drafter;
-  /** The longest draft that a request can get. */
-  readonly draftTokens: number;
-  readonly lengths: LengthPolicy;
-}
 
 export interface DecodeEngineParts {
   /** Owned by the engine from here on. */
@@ -46,6 +36,7 @@ export class DecodeEngine implements Engine {
   readonly #waiting = new WaitingQueue();
   readonly #running: RunningRequest[] = [];
   readonly #pacer: StepPacer;
+  readonly #prefixes: PrefixCache;
   readonly #loop: Promise<void>;
   /** Ends the loop; requests still there are aborted. */
   readonly #stop = new AbortController();
@@ -55,6 +46,7 @@ export class DecodeEngine implements Engine {
   constructor(parts: DecodeEngineParts) {
     const { target } = parts;
     this.#parts = parts;
+    this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
     this.info = {
       model: parts.model,
@@ -113,7 +105,7 @@ export class DecodeEngine implements Engine {
   #refuse(request: GenerateRequest): void {
     const { promptTokens } = request;
     const { maxContext, vocabSize } = this.info;
-    this.#drafterFor(request);
+    findDrafter(this.#parts.drafters, request.drafter);
     if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
     if (promptTokens.length === 0) {
       throw new AppError('invalid_request', 'Expected a prompt of at least one token, got an empty one', {
@@ -212,6 +204,7 @@ export class DecodeEngine implements Engine {
       request.emit({ type: 'tokens', tokens: outcome.emitted, text });
       if (ending === null) continue;
       this.#remove(request);
+      this.#retain(request);
       const finish = request.finish(ending);
       for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
     }
@@ -233,50 +226,30 @@ export class DecodeEngine implements Engine {
 
   #start(running: RunningRequest): void {
     const { request } = running;
-    const { target, tokenizer } = this.#parts;
-    const text = new AnswerText(request, tokenizer, target.facts.eosTokenIds);
-    const room = this.info.maxContext - request.promptTokens.length;
-    const limitedBy = request.maxTokens !== null && request.maxTokens <= room ? 'max-tokens' : 'context';
-    const chosen = this.#drafterFor(request);
-    const maxDraftTokens = chosen === null ? 0 : Math.min(request.draftTokens ?? chosen.draftTokens, chosen.draftTokens);
-    const speculating = maxDraftTokens > 0 ? chosen : null;
-    let drafting: SequenceOptions['drafting'] = this.#parts.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request';
-    let failure: { readonly error: unknown } | null = null;
-    if (speculating !== null) {
-      try {
-        const { drafter, lengths } = speculating;
-        drafting = { drafter, state: drafter.open(), limit: maxDraftTokens, lengths };
-      } catch (error) {
-        failure = { error };
-      }
+    const started = startRequest(request, {
+      ...this.#parts,
+      prefixes: this.#prefixes,
+      running: this.#running.flatMap((other) => other.prefix() ?? []),
+    });
+    running.start(started);
+    const queried = this.#prefixes.enabled ? request.promptTokens.length : 0;
+    for (const observer of this.#parts.observers) {
+      observer.onStart(request, { queriedTokens: queried, cachedTokens: started.cachedTokens });
     }
-    const sequence = new Sequence({
-      promptTokens: request.promptTokens,
-      sampling: request.sampling,
-      stopRule: text,
-      maxTokens: Math.min(request.maxTokens ?? room, room),
-      limitedBy,
-      cache: target.openCache(),
-      drafting,
-    });
-    if (failure !== null) sequence.dropDrafter(failure.error);
-    running.start({
-      sequence,
-      text,
-      drafter: speculating?.name ?? 'none',
-      maxDraftTokens: speculating === null ? 0 : maxDraftTokens,
-    });
   }
 
-  /** @throws AppError `invalid_request` when there is no drafter of that name */
-  #drafterFor({ drafter: name }: GenerateRequest): ServedDrafter | null {
-    const { drafters } = this.#parts;
-    if (name === 'none') return null;
-    if (name === null) return drafters[0] ?? null;
-    const named = drafters.find((drafter) => drafter.name === name);
-    if (named !== undefined) return named;
-    const names = [...drafters.map((drafter) => drafter.name), 'none'].join(', ');
-    throw new AppError('invalid_request', `Expected a drafter of ${names}, got ${name}`, { details: { param: 'drafter' } });
+  /** What was computed of a sequence that has ended may be the beginning of another. */
+  #retain(request: RunningRequest): void {
+    const source = request.prefix();
+    if (source === null) return;
+    let kept: boolean;
+    try {
+      kept = this.#prefixes.retain(source);
+    } catch {
+      // A drafter that cannot say what it knows: the sequence is gone, and nobody misses its beginning.
+      kept = false;
+    }
+    if (kept) request.started?.sequence.giveUpCache();
   }
 
   #dropAborted(): void {
@@ -288,6 +261,7 @@ export class DecodeEngine implements Engine {
   }
 
   #abort(request: RunningRequest): void {
+    this.#retain(request);
     const finish = request.finish({ reason: 'aborted', stopReason: null });
     for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
   }
@@ -321,6 +295,7 @@ export class DecodeEngine implements Engine {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
+    this.#prefixes[Symbol.dispose]();
     for (const { drafter } of this.#parts.drafters) await drafter[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }

@@ -26,6 +26,8 @@ export interface GenerateRequest {
   readonly draftTokens: number | null;
   /** Who waits gets a sequence in the order of these numbers, lower ones first. Default 0. */
   readonly priority?: number;
+  /** Beginnings of sequences are shared among requests of the same salt only. Default: none. */
+  readonly cacheSalt?: string | null;
 }
 
 export interface ChatMessage {
@@ -89,8 +91,18 @@ export interface Engine extends AsyncDisposable {
 
 /** Told of everything that is counted. Calls are synchronous, short and must not throw. */
 export interface EngineObserver {
+  /** A request got a sequence. */
+  onStart(request: GenerateRequest, start: StartReport): void;
   onStep(step: StepReport): void;
   onFinish(request: GenerateRequest, finish: FinishEvent): void;
+}
+
+/** A prompt against the beginnings that are kept. */
+export interface StartReport {
+  /** Tokens that were looked up; 0 where none are kept. */
+  readonly queriedTokens: number;
+  /** Tokens that need not be computed. */
+  readonly cachedTokens: number;
 }
 
 /** One target step. */

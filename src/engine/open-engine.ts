@@ -15,10 +15,13 @@ import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
-import { DecodeEngine, type ServedDrafter } from './decode-engine.ts';
+import { DecodeEngine } from './decode-engine.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
+import { loadDraftDecoder } from './load-draft-decoder.ts';
 import { measureCosts } from './measure-costs.ts';
+import { MAX_PREFIXES } from './prefix-cache.ts';
+import type { ServedDrafter } from './served-drafter.ts';
 
 export interface OpenEngineOptions {
   /** Folder of the target. */
@@ -97,6 +100,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       `Expected at least ${options.maxSequences} rows per step, one for each sequence, got ${options.maxRows}`,
     );
   }
+  const limits: EngineLimits = { ...DEFAULT_ENGINE_LIMITS, ...options.limits };
   const folder = resolve(options.target);
   const config = readModelConfig(folder);
   const sources = [
@@ -124,14 +128,19 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     config,
     maxContext: options.maxContext,
     maxSequences: options.maxSequences,
+    maxCaches: options.maxSequences + MAX_PREFIXES,
     maxRows: options.maxRows,
     taps: [...new Set(sources.flatMap((source) => source.taps))],
   });
   const { target } = loaded;
+  const { maxContext } = target.facts;
+  const { maxSequences, maxRows } = target;
+  const loadDecoder = (decoderFolder: string) =>
+    loadDraftDecoder({ ...common, ...progress('draft model'), folder: decoderFolder, maxContext, maxSequences, maxRows });
   const opened: Drafter[] = [];
   try {
     for (const source of sources)
-      opened.push(await source.load({ ...common, ...progress(source.name), target: borrow(loaded) }));
+      opened.push(await source.load({ ...common, ...progress(source.name), target: borrow(loaded), loadDecoder }));
     const auto = options.draftTokens === 'auto' && opened.length > 0;
     const costs = auto ? await measureCosts(target, opened) : [];
     const drafters = opened.map((drafter, i): ServedDrafter => {
@@ -151,7 +160,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       model: options.servedModelName ?? basename(folder),
       samplingDefaults: config.samplingDefaults,
       maxWaiting: options.maxWaiting,
-      limits: { ...DEFAULT_ENGINE_LIMITS, ...options.limits },
+      limits,
       observers: options.observers,
     });
     return {

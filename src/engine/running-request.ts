@@ -5,6 +5,7 @@ import type { Ending } from '../decode/stop-rule.ts';
 import type { AnswerText } from './answer-text.ts';
 import type { GenerateRequest } from './engine.ts';
 import { EventChannel } from './event-channel.ts';
+import type { PrefixSource } from './prefix-cache.ts';
 
 export interface Started {
   readonly sequence: Sequence;
@@ -12,6 +13,8 @@ export interface Started {
   /** Name of the drafter that serves it, `none` when there is none. */
   readonly drafter: string;
   readonly maxDraftTokens: number;
+  /** Of the prompt, reused from earlier sequences. */
+  readonly cachedTokens: number;
 }
 
 export class RunningRequest {
@@ -34,6 +37,13 @@ export class RunningRequest {
 
   get started(): Started | null {
     return this.#started;
+  }
+
+  /** What others may begin with; null before it has started. */
+  prefix(): PrefixSource | null {
+    if (this.#started === null) return null;
+    const { tokens, cache, drafting } = this.#started.sequence;
+    return { tokens, cache, draft: drafting, salt: this.request.cacheSalt ?? null };
   }
 
   start(started: Started): void {
@@ -72,6 +82,7 @@ export class RunningRequest {
       type: 'finish',
       ...ending,
       promptTokens: this.request.promptTokens.length,
+      cachedTokens: this.#started?.cachedTokens ?? 0,
       completionTokens: sequence?.emitted ?? 0,
       speculation: {
         drafter: this.#started?.drafter ?? 'none',

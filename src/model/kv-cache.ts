@@ -4,6 +4,7 @@ import { DisposedError } from '../core/disposed-error.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { OwnedTensor } from '../onnx/tensor.ts';
 import { type RecurrentShape, RecurrentState, RecurrentTensors } from './recurrent-state.ts';
+import { StateNotKeptError } from './state-not-kept-error.ts';
 
 export interface CacheShape {
   /** With keys and values. */
@@ -32,6 +33,24 @@ export class CacheTensors implements Disposable {
     const { recurrent = null } = shape;
     this.recurrent =
       recurrent === null ? null : [new RecurrentTensors(runtime, recurrent), new RecurrentTensors(runtime, recurrent)];
+  }
+
+  /** Bytes that a position takes in all layers. */
+  static bytesPerPosition({ layers, kvHeads, headDim }: CacheShape): number {
+    return 2 * layers * kvHeads * headDim * Float32Array.BYTES_PER_ELEMENT;
+  }
+
+  copyPositions(source: CacheTensors, positions: number): void {
+    const pairs = [...this.keys, ...this.values].map((tensor, i) => [tensor, [...source.keys, ...source.values][i]!] as const);
+    for (const [into, from] of pairs) {
+      const [, heads, capacity, headDim] = into.shape as [number, number, number, number];
+      for (let head = 0; head < heads; head++) into.copyRange(from, head * capacity * headDim, positions * headDim);
+    }
+  }
+
+  /** Gives back the memory of all positions. */
+  discard(): void {
+    for (const tensor of [...this.keys, ...this.values]) tensor.discard();
   }
 
   [Symbol.dispose](): void {
@@ -82,6 +101,19 @@ export class PooledCache implements Disposable {
   }
 
   /**
+   * Begins with the first positions of another cache of the same pool.
+   * @throws StateNotKeptError when there is a recurrent state: the other's is that of its last position only
+   */
+  copyFrom(source: PooledCache, length: number): void {
+    if (this.#length !== 0 || length < 0 || length > source.length) {
+      throw new AppError('internal', `Expected an empty cache and a length of 0 to ${source.length}, got ${length}`);
+    }
+    if (this.recurrent !== null) throw new StateNotKeptError(length, 'where it is');
+    this.tensors.copyPositions(source.tensors, length);
+    this.#length = length;
+  }
+
+  /**
    * Counts rows that a step has written.
    * @param recordedFrom where they begin in the step's record, from which a recurrent state is replayed; null: nowhere
    */
@@ -98,8 +130,8 @@ export class PooledCache implements Disposable {
 }
 
 /**
- * Hands out caches. Tensors are made when first needed and then used again and again; memory of positions that were
- * never written costs nothing, as the system gives out pages on first use.
+ * Hands out caches. Tensors are made when first needed and then used again and again. A cache takes the memory of the
+ * positions that it holds: the system gives out pages on first use, and they are given back when it is disposed of.
  */
 export class CachePool implements Disposable {
   /** Beyond the context, one position takes the repeated row of a one-row span. */
@@ -136,8 +168,12 @@ export class CachePool implements Disposable {
   }
 
   #takeBack(tensors: CacheTensors): void {
-    if (this.#disposed) tensors[Symbol.dispose]();
-    else this.#free.push(tensors);
+    if (this.#disposed) {
+      tensors[Symbol.dispose]();
+      return;
+    }
+    tensors.discard();
+    this.#free.push(tensors);
   }
 
   /** Caches that are still open give their memory back when they are disposed of. */

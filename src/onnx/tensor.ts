@@ -2,6 +2,7 @@
 import koffi from 'koffi';
 import { DisposedError } from '../core/disposed-error.ts';
 import { type Handle, make, type Out } from './api.ts';
+import { discardPages } from './discard-pages.ts';
 import { type ElementType, type ElementView, elementBytes, onnxElementType, viewElements } from './element-type.ts';
 import { countCreated, countReleased } from './live-objects.ts';
 import { OnnxRuntimeError } from './onnx-runtime-error.ts';
@@ -126,6 +127,30 @@ export class OwnedTensor<T extends ElementType = ElementType> implements Disposa
     }
     if (this.placement === 'device') throw new OnnxRuntimeError('NOT_IMPLEMENTED', 'Views of device memory are not available');
     return OwnedTensor.#over(this.#runtime, this.type, shape, this.#address, this.#runtime.hostMemory, this.placement);
+  }
+
+  /** Copies `count` elements from another tensor on the host, from the same place in both. */
+  copyRange(source: OwnedTensor<T>, offset: number, count: number): void {
+    this.#range(offset, count).set(source.#range(offset, count) as ArrayLike<number> & ArrayLike<bigint>);
+  }
+
+  /** A short-lived view of a part: one of the whole would make the garbage collector count memory that is not in use. */
+  #range(offset: number, count: number): ElementView<T> {
+    if (this.#handle === null) throw new DisposedError('A tensor');
+    if (this.placement === 'device') throw new OnnxRuntimeError('FAIL', 'A tensor in device memory has no JavaScript view');
+    if (offset < 0 || count < 0 || offset + count > elementCount(this.shape)) {
+      throw new OnnxRuntimeError(
+        'INVALID_ARGUMENT',
+        `Expected a part of [${this.shape}], got ${count} elements from ${offset}`,
+      );
+    }
+    const bytes = elementBytes(this.type);
+    return viewElements(this.type, koffi.view(this.#address + BigInt(offset * bytes), count * bytes));
+  }
+
+  /** Gives the memory of elements that are no longer needed back to the system, where that can do so. They then hold anything. */
+  discard(): void {
+    if (this.#handle !== null && this.placement === 'host') discardPages(this.#address, this.byteLength);
   }
 
   [Symbol.dispose](): void {

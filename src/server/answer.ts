@@ -26,7 +26,8 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
   const finishes: (FinishEvent | undefined)[] = plan.requests.map(() => undefined);
   let completionTokens = 0;
   const chunk = (choices: readonly object[], last: object = {}) => {
-    const running = params.continuousUsage ? usage(promptTokens, completionTokens) : null;
+    // What is reused of a prompt is told when an answer to it has ended.
+    const running = params.continuousUsage ? usage(promptTokens, completionTokens, cachedTokens(plan, finishes)) : null;
     return {
       ...envelope(head, format.chunkObject, choices),
       ...(params.includeUsage ? { usage: running } : {}),
@@ -54,7 +55,7 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
   if (!params.includeUsage) return;
   yield {
     ...envelope(head, format.chunkObject, []),
-    usage: usage(promptTokens, sumTokens(complete)),
+    usage: usage(promptTokens, sumTokens(complete), cachedTokens(plan, complete)),
     ...metricsField(head, complete),
   };
 }
@@ -72,7 +73,7 @@ export async function wholeAnswer(head: AnswerHead, events: Events): Promise<obj
   const choices = complete.map((finish, choice) => format.wholeChoice(choice, texts[choice]!, told(finish)));
   return {
     ...envelope(head, format.object, choices),
-    usage: usage(promptTokens, sumTokens(complete)),
+    usage: usage(promptTokens, sumTokens(complete), cachedTokens(head.plan, complete)),
     ...metricsField(head, complete),
   };
 }
@@ -106,6 +107,11 @@ function allFinished(finishes: readonly (FinishEvent | undefined)[]): readonly F
     }
     return finish;
   });
+}
+
+/** Each prompt counts once, as its first answer found it. */
+function cachedTokens({ params }: GenerationPlan, finishes: readonly (FinishEvent | undefined)[]): number {
+  return finishes.reduce((sum, finish, choice) => sum + (choice % params.n === 0 ? (finish?.cachedTokens ?? 0) : 0), 0);
 }
 
 function sumTokens(finishes: readonly FinishEvent[]): number {

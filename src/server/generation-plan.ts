@@ -60,6 +60,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       drafter: params.drafter,
       draftTokens: params.draftTokens,
       priority: params.priority,
+      cacheSalt: params.cacheSalt,
     })),
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
   };

@@ -1,7 +1,7 @@
 /** The counters behind `/metrics`, fed by the engine's observer calls. Rates are for the reader to compute. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { FinishEvent } from '../core/decode-event.ts';
-import type { EngineLoad, EngineObserver, GenerateRequest, StepReport } from '../engine/engine.ts';
+import type { EngineLoad, EngineObserver, GenerateRequest, StartReport, StepReport } from '../engine/engine.ts';
 import {
   INTER_TOKEN_BUCKETS,
   ITERATION_BUCKETS,
@@ -114,6 +114,8 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     true,
   );
   const promptTokens = counter('prompt_tokens_total', 'Prompt tokens computed.');
+  const prefixQueries = counter('prefix_cache_queries_total', 'Prompt tokens looked up among the beginnings that are kept.');
+  const prefixHits = counter('prefix_cache_hits_total', 'Prompt tokens found there, which were not computed.');
   const generationTokens = counter('generation_tokens_total', 'Tokens emitted.');
   const success = counter('request_success_total', 'Answers that ended, by reason.', 'finished_reason');
   const errors = counter('request_errors_total', 'Requests that ended in an error, by code.', 'code', true);
@@ -162,6 +164,10 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
   if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
 
   return {
+    onStart(_request: GenerateRequest, start: StartReport): void {
+      prefixQueries(start.queriedTokens);
+      prefixHits(start.cachedTokens);
+    },
     onStep(step: StepReport): void {
       stepSeconds(step.durationMs / 1000);
       if (step.draftMs > 0) draftSeconds(step.draftMs / 1000);

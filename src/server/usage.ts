@@ -6,12 +6,11 @@ export interface Usage {
   readonly prompt_tokens_details: { readonly cached_tokens: number };
 }
 
-/** No prefix is reused between requests, so `cached_tokens` is 0. */
-export function usage(promptTokens: number, completionTokens: number): Usage {
+export function usage(promptTokens: number, completionTokens: number, cachedTokens: number): Usage {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
-    prompt_tokens_details: { cached_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: cachedTokens },
   };
 }

@@ -30,6 +30,8 @@ export interface LoadTargetOptions {
   /** Positions per sequence; null: as many as the model was made for. */
   readonly maxContext: number | null;
   readonly maxSequences: number;
+  /** Caches that can be open at once. Default: {@link maxSequences}. */
+  readonly maxCaches?: number;
   /** Rows of one step: the longest piece of a prompt that is computed at once. */
   readonly maxRows: number;
   /** Layers whose output the drafters want to see, named as in {@link StepResult.taps}. */
@@ -95,6 +97,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
     maxSequences: options.maxSequences,
     maxRows: options.maxRows,
     maxContext,
+    ...(options.maxCaches === undefined ? {} : { maxCaches: options.maxCaches }),
     eosTokenIds,
     taps: options.taps,
     formats: { linearFormat: format, headFormat, embeddingFormat },

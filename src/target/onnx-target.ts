@@ -2,7 +2,7 @@
 import { AppError } from '../core/app-error.ts';
 import type { TokenId } from '../core/token.ts';
 import { cacheNames } from '../graph/slot-attention.ts';
-import { CachePool, type CacheTensors, PooledCache } from '../model/kv-cache.ts';
+import { CachePool, CacheTensors, PooledCache } from '../model/kv-cache.ts';
 import { type SlotSession, SlotSessions } from '../model/slot-sessions.ts';
 import { StepTensors } from '../model/step-tensors.ts';
 import type { Device } from '../onnx/device.ts';
@@ -24,6 +24,8 @@ export interface OnnxTargetOptions {
   readonly maxSequences: number;
   readonly maxRows: number;
   readonly maxContext: number;
+  /** Caches that can be open at once. Default: `maxSequences`. */
+  readonly maxCaches?: number;
   readonly eosTokenIds: readonly TokenId[];
   /** Layers whose residual stream comes out of each step. */
   readonly taps: readonly number[];
@@ -65,7 +67,7 @@ export class OnnxTarget implements Target {
     const { kvHeads, headDim } = spec.attention;
     const shape = { layers: this.#attentionLayers.length, kvHeads, headDim, sparePositions: sparePositions(headDim) };
     const recurrent = recurrentShape(spec);
-    this.cacheBytesPerPosition = 2 * shape.layers * kvHeads * headDim * Float32Array.BYTES_PER_ELEMENT;
+    this.cacheBytesPerPosition = CacheTensors.bytesPerPosition(shape);
     if (recurrent !== null) {
       const elements = elementCount(recurrent.window) + elementCount(recurrent.state);
       this.recurrent = { bytesPerSequence: 2 * recurrent.layers * elements * Float32Array.BYTES_PER_ELEMENT };
@@ -78,7 +80,7 @@ export class OnnxTarget implements Target {
       maxContext: options.maxContext,
       eosTokenIds: options.eosTokenIds,
     };
-    this.#pool = new CachePool(runtime, { ...shape, recurrent }, options.maxContext, options.maxSequences);
+    this.#pool = new CachePool(runtime, { ...shape, recurrent }, options.maxContext, options.maxCaches ?? options.maxSequences);
     this.#tensors = new StepTensors(runtime);
     this.#idle = new CachePool(runtime, shape, LEAST_SLOT_ROWS, 1).open().tensors;
     this.#sessions = new SlotSessions({

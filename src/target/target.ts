@@ -27,6 +27,11 @@ export interface SequenceCache extends Disposable {
    * @throws StateNotKeptError for another length of a recurrent target's cache
    */
   truncate(length: number): void;
+  /**
+   * Becomes what the target would make of the first `length` tokens of another of its caches. This one must be empty.
+   * @throws StateNotKeptError when the target is recurrent
+   */
+  copyFrom(source: SequenceCache, length: number): void;
 }
 
 export interface RecurrentFacts {
@@ -60,7 +65,7 @@ export interface StepResult {
 
 export interface Target extends AsyncDisposable {
   readonly facts: TargetFacts;
-  /** Sequences that one step can serve, and caches that can be open at once. */
+  /** Sequences that one step can serve. */
   readonly maxSequences: number;
   /** Tokens that one step can take, over all sequences. */
   readonly maxRows: number;
@@ -68,7 +73,7 @@ export interface Target extends AsyncDisposable {
   readonly cacheBytesPerPosition: number;
   /** Present when layers keep a state in place of positions, which limits {@link SequenceCache.truncate}. */
   readonly recurrent?: RecurrentFacts;
-  /** @throws AppError `overloaded` when `maxSequences` are open */
+  /** @throws AppError `overloaded` when as many are open as the target was made for, which are at least `maxSequences` */
   openCache(): SequenceCache;
   /**
    * Appends each span to its cache and computes the wanted logits. A row's values depend on its sequence alone, bit for

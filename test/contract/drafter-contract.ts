@@ -19,6 +19,7 @@ export const DRAFTER_RULES = [
   'gives each token a probability from 0 to 1, or none at all',
   'drafts the same when asked again, and in a new sequence',
   'can be disposed of twice, as can its sequences',
+  'drafts for a sequence that begins like another as if it had seen all of it itself',
 ] as const;
 export type DrafterRule = (typeof DRAFTER_RULES)[number];
 
@@ -208,6 +209,24 @@ export function describeDrafterContract({ name, open, skips = {} }: DrafterContr
       sequence.state[Symbol.dispose]();
       await shown.drafter[Symbol.asyncDispose]();
       await shown.drafter[Symbol.asyncDispose]();
+    });
+
+    rule(DRAFTER_RULES[13], async (shown) => {
+      const [text, other] = texts(shown);
+      const [straight, source] = [shown.open(), shown.open()];
+      await shown.show([straight, text], [source, text.slice(0, 12)]);
+      const [expected] = await shown.propose([straight, BUDGET], [source, 0]);
+      // Rows that were not taken in may be missing from what begins like it.
+      await shown.show([source, other.slice(0, 3)]);
+      straight[Symbol.dispose]();
+      const branch = shown.branch(source, [...text.slice(0, 12), ...other.slice(0, 3)], 10);
+      expect(branch.cache.length).toBe(10);
+      await shown.propose([source, 0], [branch, 0]);
+      await shown.show([branch, text.slice(10)], [source, other.slice(3)]);
+      const [drafted] = await shown.propose([branch, BUDGET], [source, 0]);
+      expectSame(drafted, expected);
+      source[Symbol.dispose]();
+      expectSame(await shown.proposeFor(branch, BUDGET), expected);
     });
   });
 }

@@ -1,5 +1,6 @@
 /** Plays the host of a drafter: computes rows with a target and shows them, as decoding does. */
 import type { TokenId } from '../../src/core/token.ts';
+import { beginLike } from '../../src/decode/begin-like.ts';
 import type { Drafter, DraftState, Proposal } from '../../src/drafter/drafter.ts';
 import type { SequenceCache, Target } from '../../src/target/target.ts';
 
@@ -22,8 +23,21 @@ export class ShownSequences implements Disposable {
   }
 
   open(): ShownSequence {
-    const state = this.drafter.open();
-    const cache = this.target.openCache();
+    return this.#add(this.drafter.open(), this.target.openCache());
+  }
+
+  /**
+   * A sequence that begins with the first `length` rows of another, as far as its drafter knows them.
+   * @param tokens of the other
+   */
+  branch({ state, cache }: ShownSequence, tokens: readonly TokenId[], length: number): ShownSequence {
+    const forked = beginLike(this.drafter, { tokens, draft: { drafter: this.drafter, state } }, length);
+    const copy = this.target.openCache();
+    copy.copyFrom(cache, forked.length);
+    return this.#add(forked.state, copy);
+  }
+
+  #add(state: DraftState, cache: SequenceCache): ShownSequence {
     const sequence = {
       state,
       cache,

@@ -1,11 +1,12 @@
 /** Wraps a drafter and notes where its host breaks the rules of the port. */
 import type { TokenId } from '../../src/core/token.ts';
-import type { CommittedRows, Drafter, DraftRequest, DraftState, Proposal } from '../../src/drafter/drafter.ts';
+import type { CommittedRows, Drafter, DraftRequest, DraftState, ForkedState, Proposal } from '../../src/drafter/drafter.ts';
 
 export class CheckedDrafter implements Drafter {
   readonly kind: string;
   readonly maxDraftTokens: number;
   readonly taps: readonly number[];
+  readonly fork?: NonNullable<Drafter['fork']>;
   /** What the host did wrong. Noted, not thrown: a host goes on without a drafter that throws. */
   readonly misuses: string[] = [];
   readonly #inner: Drafter;
@@ -19,6 +20,13 @@ export class CheckedDrafter implements Drafter {
     this.kind = inner.kind;
     this.maxDraftTokens = inner.maxDraftTokens;
     this.taps = inner.taps;
+    const fork = inner.fork?.bind(inner);
+    if (fork === undefined) return;
+    this.fork = (state, length) => {
+      const from = state as CheckedState;
+      if (!this.#open.has(from)) this.misuses.push('a state was forked after it was disposed of');
+      return this.#forked(fork(from.inner, length), from);
+    };
   }
 
   get openStates(): number {
@@ -29,6 +37,13 @@ export class CheckedDrafter implements Drafter {
     const state = new CheckedState(this.#inner.open(), this.misuses, () => this.#open.delete(state));
     this.#open.add(state);
     return state;
+  }
+
+  #forked(inner: ForkedState, from: CheckedState): ForkedState {
+    const forked = new CheckedState(inner.state, this.misuses, () => this.#open.delete(forked));
+    forked.tokens.push(...from.tokens.slice(0, inner.length));
+    this.#open.add(forked);
+    return { state: forked, length: inner.length };
   }
 
   async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {

@@ -23,6 +23,8 @@ export interface FakeScript {
   readonly accepts?: readonly number[];
   /** Draft tokens that the drafter offers, round by round; the list repeats. Default: as many as may be. */
   readonly proposes?: readonly number[];
+  /** Tokens of the prompt that an earlier request began with. */
+  readonly cachedTokens?: number;
   /** The round in which the drafter fails for good. */
   readonly drafterFailsAt?: number;
   /** The engine fails instead of running this step; step 0 is the prompt's. */
@@ -187,6 +189,11 @@ class FakeRun {
   }
 
   async *events(): AsyncGenerator<DecodeEvent, void, undefined> {
+    const { observer } = this.#options;
+    observer?.onStart(this.#request, {
+      queriedTokens: this.#request.promptTokens.length,
+      cachedTokens: this.#cachedTokens,
+    });
     for (let step = 0; this.finish === undefined; step++) {
       await this.#beforeStep(step);
       if (this.#signal.aborted) this.finish = this.end('aborted', null);
@@ -202,6 +209,7 @@ class FakeRun {
       reason,
       stopReason,
       promptTokens: this.#request.promptTokens.length,
+      cachedTokens: this.#cachedTokens,
       completionTokens: this.#emitted,
       speculation: {
         drafter: this.#drafter?.name ?? 'none',
@@ -228,7 +236,8 @@ class FakeRun {
     this.#engine.clock.advance(STEP_MS);
     this.#firstTokenMs = this.#engine.clock.monotonicMs() - this.#acceptedAt;
     const event = this.#emit(1);
-    this.#report({ draftMs: 0, promptRows: this.#request.promptTokens.length, decodeRows: 0, emitted: 1, rounds: [] });
+    const promptRows = this.#request.promptTokens.length - this.#cachedTokens;
+    this.#report({ draftMs: 0, promptRows, decodeRows: 0, emitted: 1, rounds: [] });
     return event;
   }
 
@@ -270,6 +279,10 @@ class FakeRun {
     const drafted = Math.min(room, pick(this.#script.proposes, round) ?? room);
     if (drafted < room) return { drafted, shortBy: 'no-proposal' };
     return { drafted, shortBy: room < this.#limit ? 'near-max-tokens' : null };
+  }
+
+  get #cachedTokens(): number {
+    return this.#script.cachedTokens ?? 0;
   }
 
   get #drafter() {

@@ -3,7 +3,11 @@ import { parsePrometheus, sumOf } from './prometheus-text.ts';
 
 /** The parts of a response (whole, or the last chunk of a stream with `include_usage`) that are compared. */
 export interface ReconcilableResponse {
-  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+  readonly usage: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens: number;
+    readonly prompt_tokens_details: { readonly cached_tokens: number };
+  };
   readonly metrics: {
     readonly speculative_decoding?: {
       readonly acceptance_histogram: readonly number[];
@@ -38,11 +42,13 @@ export function reconcileMetrics(before: string, after: string, responses: reado
     if (counted !== told) differences.push(`${what}: the counter grew by ${counted}, the answers say ${told}`);
   };
 
+  const cached = responses.reduce((sum, { usage }) => sum + usage.prompt_tokens_details.cached_tokens, 0);
   expectEqual(
     'prompt tokens',
     delta('prompt_tokens_total'),
-    responses.reduce((sum, { usage }) => sum + usage.prompt_tokens, 0),
+    responses.reduce((sum, { usage }) => sum + usage.prompt_tokens, 0) - cached,
   );
+  expectEqual('cached tokens', delta('prefix_cache_hits_total'), cached);
   expectEqual(
     'generation tokens',
     delta('generation_tokens_total'),

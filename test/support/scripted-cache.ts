@@ -38,6 +38,19 @@ export class ScriptedCache implements SequenceCache {
     this.#holds = Math.min(this.#holds, length);
   }
 
+  copyFrom(source: SequenceCache, length: number): void {
+    if (this.#disposed) throw new DisposedError('A sequence cache');
+    if (!(source instanceof ScriptedCache) || source.owner !== this.owner || source.#disposed) {
+      throw new AppError('internal', 'Expected an open cache of the same target');
+    }
+    if (this.#length !== 0 || length < 0 || length > source.#length) {
+      throw new AppError('internal', `Expected an empty cache and a length of 0 to ${source.#length}, got ${length}`);
+    }
+    for (let i = 0; i < length; i++) this.#stored[i] = source.#stored[i]!;
+    this.#length = length;
+    this.#holds = length;
+  }
+
   /** Writes behind the length, as a step does before it is known whether it succeeds. */
   write(tokens: readonly TokenId[]): void {
     if (this.#disposed) throw new DisposedError('A sequence cache');

@@ -15,6 +15,9 @@ export interface ScriptedTargetOptions {
   readonly eosTokenIds?: readonly TokenId[];
   readonly maxContext?: number;
   readonly maxSequences?: number;
+  /** Caches that can be open at once. Default: `maxSequences`. */
+  readonly maxCaches?: number;
+  readonly cacheBytesPerPosition?: number;
   readonly maxRows?: number;
   /** Awaited inside each step, the first being step 0: where a test waits, fails or gives up. */
   readonly duringStep?: (step: number, signal: AbortSignal | undefined) => Promise<void> | void;
@@ -24,7 +27,7 @@ export class ScriptedTarget implements Target {
   readonly facts: TargetFacts;
   readonly maxSequences: number;
   readonly maxRows: number;
-  readonly cacheBytesPerPosition = 0;
+  readonly cacheBytesPerPosition: number;
   /** Rows of each step that was started. */
   readonly stepRows: number[] = [];
   /** Rows whose logits were asked for, of each step that was started. */
@@ -38,6 +41,7 @@ export class ScriptedTarget implements Target {
     this.#options = options;
     this.maxSequences = options.maxSequences ?? 4;
     this.maxRows = options.maxRows ?? 64;
+    this.cacheBytesPerPosition = options.cacheBytesPerPosition ?? 0;
     this.facts = {
       family: 'scripted',
       vocabSize: options.vocabSize,
@@ -62,8 +66,9 @@ export class ScriptedTarget implements Target {
   }
 
   openCache(): ScriptedCache {
-    if (this.#openCaches === this.maxSequences) {
-      throw new AppError('overloaded', `All ${this.maxSequences} sequences are in use; wait for one to end`);
+    const { maxCaches = this.maxSequences } = this.#options;
+    if (this.#openCaches === maxCaches) {
+      throw new AppError('overloaded', `All ${maxCaches} caches are in use; wait for one to be closed`);
     }
     this.#openCaches++;
     return new ScriptedCache(this, this.facts.maxContext, () => {

@@ -1,8 +1,8 @@
 /** A DFlash drafter: one forward proposes a whole block, from the target's own activations. */
 import { AppError } from '../../core/app-error.ts';
-import type { TokenId } from '../../core/token.ts';
+import type { Position, TokenId } from '../../core/token.ts';
 import { cacheNames, needsWindowBias, windowBias, windowBiasName } from '../../graph/slot-attention.ts';
-import { CachePool, type CacheTensors, type PooledCache } from '../../model/kv-cache.ts';
+import { CachePool, CacheTensors, type PooledCache } from '../../model/kv-cache.ts';
 import { type SlotSession, SlotSessions } from '../../model/slot-sessions.ts';
 import { StepTensors } from '../../model/step-tensors.ts';
 import type { Device } from '../../onnx/device.ts';
@@ -15,6 +15,7 @@ import {
   type Drafter,
   type DraftRequest,
   type DraftState,
+  type ForkedState,
   NO_PROPOSAL,
   type Proposal,
 } from '../drafter.ts';
@@ -48,6 +49,7 @@ export class DflashDrafter implements Drafter {
   readonly kind = 'dflash';
   readonly maxDraftTokens: number;
   readonly taps: readonly number[];
+  readonly bytesPerPosition: number;
   readonly #parts: DflashParts;
   readonly #sessions: SlotSessions;
   readonly #pool: CachePool;
@@ -64,7 +66,9 @@ export class DflashDrafter implements Drafter {
     this.maxDraftTokens = config.blockSize - 1;
     this.#biasWindow = config.attention.find(needsWindowBias)?.window ?? null;
     const shape = { layers: config.layers, kvHeads: config.kvHeads, headDim: config.headDim };
-    this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, target.maxSequences);
+    this.bytesPerPosition = CacheTensors.bytesPerPosition(shape);
+    // How many sequences there are is the host's to limit, which may keep some that have ended.
+    this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, Number.POSITIVE_INFINITY);
     this.#idle = new CachePool(runtime, shape, 2, 1).open().tensors;
     this.#tensors = new StepTensors(runtime);
     this.#sessions = new SlotSessions({
@@ -96,6 +100,14 @@ export class DflashDrafter implements Drafter {
 
   open(): DraftState {
     return new DflashState(this.#pool.open());
+  }
+
+  fork(state: DraftState, length: Position): ForkedState {
+    if (!(state instanceof DflashState)) throw new AppError('internal', 'The state to fork is one of another drafter');
+    const kept = Math.min(length, state.cache.length);
+    const cache = this.#pool.open();
+    cache.copyFrom(state.cache, kept);
+    return { state: new DflashState(cache), length: kept };
   }
 
   async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {

@@ -6,6 +6,7 @@ import { fieldError } from './parse-request.ts';
 
 const MAX_DRAFTER_NAME = 256;
 const MAX_DRAFT_TOKENS = 1024;
+const MAX_CACHE_SALT = 256;
 
 const flag = () => z.boolean().nullish().describe('true or false');
 
@@ -50,6 +51,7 @@ export function generationFields(limits: RequestLimits) {
     drafter: z.string().max(MAX_DRAFTER_NAME).nullish().describe('the name of a drafter, or none'),
     draft_tokens: z.int().min(0).max(MAX_DRAFT_TOKENS).nullish().describe(`a whole number from 0 to ${MAX_DRAFT_TOKENS}`),
     priority: z.int().nullish().describe('a whole number; lower ones are served earlier'),
+    cache_salt: z.string().min(1).max(MAX_CACHE_SALT).nullish().describe(`1 to ${MAX_CACHE_SALT} characters`),
     spec_decode_metrics: z.enum(['none', 'summary', 'detailed']).nullish().describe('"none", "summary" or "detailed"'),
   } as const;
 }
@@ -85,6 +87,8 @@ export interface GenerationParams {
   readonly draftTokens: number | null;
   /** Lower is served earlier. */
   readonly priority: number;
+  /** Null: prefixes are shared with all who have none. */
+  readonly cacheSalt: string | null;
   /** Null: as the server is configured. */
   readonly specMetrics: SpecMetricsLevel | null;
 }
@@ -122,6 +126,7 @@ export function toGenerationParams(fields: ParsedFields, maxTokens: number | nul
     drafter: fields.speculative === false || fields.draft_tokens === 0 ? 'none' : (fields.drafter ?? null),
     draftTokens: fields.draft_tokens ?? null,
     priority: fields.priority ?? 0,
+    cacheSalt: fields.cache_salt ?? null,
     specMetrics: fields.spec_decode_metrics ?? null,
   };
 }

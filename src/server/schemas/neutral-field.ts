@@ -47,7 +47,6 @@ export const NEUTRAL_FIELDS = {
   return_tokens_as_token_ids: exactly(false),
   response_format: plainText(),
   structured_outputs: nothing(),
-  cache_salt: nothing(),
   stream_interval: exactly(1),
   store: exactly(false),
   service_tier: exactly('auto', 'default'),

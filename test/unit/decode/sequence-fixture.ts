@@ -24,6 +24,10 @@ export class CountedCache implements SequenceCache {
     this.length = length;
   }
 
+  copyFrom(_source: SequenceCache, length: number): void {
+    this.length = length;
+  }
+
   [Symbol.dispose](): void {
     this.disposals++;
   }

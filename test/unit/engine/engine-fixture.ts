@@ -7,7 +7,7 @@ import type { TokenId } from '../../../src/core/token.ts';
 import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import type { Drafter } from '../../../src/drafter/drafter.ts';
 import { DecodeEngine } from '../../../src/engine/decode-engine.ts';
-import type { EngineObserver, GenerateRequest, StepReport } from '../../../src/engine/engine.ts';
+import type { EngineObserver, GenerateRequest, StartReport, StepReport } from '../../../src/engine/engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from '../../../src/engine/engine-limits.ts';
 import { ChatTemplate } from '../../../src/text/chat-template.ts';
 import { Tokenizer } from '../../../src/text/tokenizer.ts';
@@ -48,8 +48,13 @@ export interface EngineOptions extends Partial<Omit<ScriptedTargetOptions, 'voca
 }
 
 export class Recorder implements EngineObserver {
+  readonly starts: StartReport[] = [];
   readonly steps: StepReport[] = [];
   readonly finishes: { readonly request: GenerateRequest; readonly finish: FinishEvent }[] = [];
+
+  onStart(_request: GenerateRequest, start: StartReport): void {
+    this.starts.push(start);
+  }
 
   onStep(step: StepReport): void {
     this.steps.push(step);
@@ -93,7 +98,7 @@ export function openEngine({
     model: 'scripted',
     samplingDefaults: {},
     maxWaiting,
-    limits: { ...DEFAULT_ENGINE_LIMITS, ...limits },
+    limits: { ...DEFAULT_ENGINE_LIMITS, prefixCacheBytes: 0, ...limits },
     observers: [recorder],
   });
   onTestFinished(async () => {

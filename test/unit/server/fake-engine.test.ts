@@ -25,6 +25,7 @@ async function run(request: Partial<GenerateRequest>, options: FakeEngineOptions
   const steps: StepReport[] = [];
   const finishes: FinishEvent[] = [];
   const observer = {
+    onStart: () => undefined,
     onStep: (step: StepReport) => steps.push(step),
     onFinish: (_: GenerateRequest, finish: FinishEvent) => finishes.push(finish),
   };

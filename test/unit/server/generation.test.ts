@@ -159,6 +159,7 @@ describe('what the engine is asked', () => {
       speculative: false,
       draft_tokens: 2,
       priority: 7,
+      cache_salt: 'mine',
     });
     expect(engine.requests).toEqual([
       {
@@ -174,6 +175,7 @@ describe('what the engine is asked', () => {
         drafter: 'none',
         draftTokens: 2,
         priority: 7,
+        cacheSalt: 'mine',
       },
     ]);
   });
@@ -217,6 +219,14 @@ describe('what the engine is asked', () => {
       prompt_tokens: 5,
       completion_tokens: 6,
     });
+  });
+
+  test('counts what was reused of a prompt once, as its first answer found it', async () => {
+    const { complete } = setUp({
+      engine: { script: ({ promptTokens }) => ({ text: 'a', cachedTokens: promptTokens.length - 1 }) },
+    });
+    const { usage } = await complete({ prompt: ['abc', 'de'], n: 3, max_tokens: 1 });
+    expect(usage).toMatchObject({ prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 2 + 1 } });
   });
 });
 

@@ -39,6 +39,14 @@ describe('/metrics', () => {
     expect(count('request_success_total', { finished_reason: 'length' })).toBe(1);
   });
 
+  test('counts prompt tokens that were looked up, found and computed', async () => {
+    const { app, scrape } = setUp({ engine: { script: () => ({ text: 'a', cachedTokens: 2 }) } });
+    await post(app, '/v1/completions', { prompt: 'xyz', max_tokens: 1, temperature: 0 });
+    const samples = parsePrometheus(await scrape());
+    const count = (name: string) => sumOf(samples, `blockdraft:${name}`);
+    expect(['prefix_cache_queries_total', 'prefix_cache_hits_total', 'prompt_tokens_total'].map(count)).toEqual([3, 2, 1]);
+  });
+
   test('has each histogram of a finished request', async () => {
     const { app, scrape } = setUp({ engine: { script: () => ({ text: 'abcdef', accepts: [1] }) } });
     await post(app, '/v1/completions', { prompt: 'xyz', max_tokens: 5, temperature: 0 });

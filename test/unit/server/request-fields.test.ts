@@ -37,6 +37,7 @@ describe('the fields of both routes', () => {
       drafter: null,
       draftTokens: null,
       priority: 0,
+      cacheSalt: null,
       specMetrics: null,
     };
     expect(completion({}).params).toEqual({ ...defaults, maxTokens: 16 });
@@ -65,6 +66,7 @@ describe('the fields of both routes', () => {
       speculative: false,
       draft_tokens: 3,
       priority: -2,
+      cache_salt: 's',
       spec_decode_metrics: 'detailed',
     });
     expect(params).toEqual({
@@ -88,6 +90,7 @@ describe('the fields of both routes', () => {
       drafter: 'none',
       draftTokens: 3,
       priority: -2,
+      cacheSalt: 's',
       specMetrics: 'detailed',
     });
   });
@@ -107,7 +110,7 @@ describe('the fields of both routes', () => {
       'stream',
     ];
     const nulls = Object.fromEntries(
-      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens', 'priority'].map((name) => [name, null]),
+      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens', 'priority', 'cache_salt'].map((name) => [name, null]),
     );
     expect(completion(nulls)).toEqual(completion({}));
   });
@@ -145,6 +148,7 @@ describe('the fields of both routes', () => {
     ['speculative', 1],
     ['draft_tokens', -1],
     ['priority', 0.5],
+    ['cache_salt', ''],
     ['spec_decode_metrics', 'all'],
     ['model', 5],
   ])('refuse %s: %j by name', (field, value) => {

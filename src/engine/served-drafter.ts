@@ -1,0 +1,26 @@
+import { AppError } from '../core/app-error.ts';
+import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
+import type { Drafter } from '../drafter/drafter.ts';
+
+/** A drafter and how it is used. */
+export interface ServedDrafter {
+  readonly name: string;
+  readonly drafter: Drafter;
+  /** The longest draft that a request can get. */
+  readonly draftTokens: number;
+  readonly lengths: LengthPolicy;
+}
+
+/**
+ * @param name null: the default one
+ * @returns null for plain decoding
+ * @throws AppError `invalid_request` when there is no drafter of that name
+ */
+export function findDrafter(drafters: readonly ServedDrafter[], name: string | null): ServedDrafter | null {
+  if (name === 'none') return null;
+  if (name === null) return drafters[0] ?? null;
+  const named = drafters.find((drafter) => drafter.name === name);
+  if (named !== undefined) return named;
+  const names = [...drafters.map((drafter) => drafter.name), 'none'].join(', ');
+  throw new AppError('invalid_request', `Expected a drafter of ${names}, got ${name}`, { details: { param: 'drafter' } });
+}
