@@ -2,6 +2,7 @@ import type { WeightFormat } from '../checkpoint/weight-plan.ts';
 import type { Device } from '../onnx/device.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import type { BorrowedTarget } from './borrowed-target.ts';
+import type { DraftDecoder } from './draft-model/draft-decoder.ts';
 import type { Drafter } from './drafter.ts';
 
 /** What a drafter is made with. One that computes with plain JavaScript needs none of it but the target's facts. */
@@ -15,6 +16,8 @@ export interface DrafterContext {
   readonly cacheDir: string | null;
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
+  /** Loads another model of the target's kind, with as many sequences, rows and positions, for a drafter that is one itself. */
+  readonly loadDecoder: (folder: string) => Promise<DraftDecoder>;
 }
 
 /** A drafter that was chosen but not yet loaded: its target has to be made for the taps first. */

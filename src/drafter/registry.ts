@@ -3,9 +3,11 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { AppError } from '../core/app-error.ts';
+import { declaredFormat } from './dflash/declared-format.ts';
 import { readDflashConfig } from './dflash/dflash-config.ts';
 import { loadDflash } from './dflash/load-dflash.ts';
 import type { FinalTap } from './dflash/tapped-layers.ts';
+import { loadDraftModel } from './draft-model/load-draft-model.ts';
 import type { DrafterModule, DrafterSource } from './drafter-context.ts';
 import { NgramDrafter } from './ngram/ngram-drafter.ts';
 import { targetDepth } from './target-depth.ts';
@@ -29,7 +31,7 @@ const BUILT_IN: Readonly<Record<string, SourceOf>> = {
 };
 
 /**
- * @param chosen a built-in name, or the folder of a DFlash drafter
+ * @param chosen a built-in name, or the folder of a DFlash drafter or a small model
  * @returns null for plain decoding
  * @throws AppError `invalid_config` when it is neither, `invalid_checkpoint` when the folder's config cannot be used
  */
@@ -39,26 +41,25 @@ export function drafterFromName(chosen: string, targetFolder: string, options: C
   if (!existsSync(chosen)) {
     throw new AppError(
       'invalid_config',
-      `Expected a drafter of ${Object.keys(BUILT_IN).join(', ')} or the folder of a DFlash drafter, got ${chosen}, which does not exist`,
+      `Expected a drafter of ${Object.keys(BUILT_IN).join(', ')} or the folder of a drafter, got ${chosen}, which does not exist`,
     );
   }
   return drafterFolder(resolve(chosen), targetFolder, options);
 }
 
+/** A folder is what it declares: a DFlash drafter, or else a model that drafts token by token. */
 function drafterFolder(folder: string, targetFolder: string, options: CheckpointOptions): DrafterSource {
   if (!existsSync(folder) || !statSync(folder).isDirectory()) {
     throw new AppError(
       'invalid_config',
-      `Expected the folder of a DFlash drafter, got ${folder}, which is none; name it with --drafter`,
+      `Expected the folder of a DFlash drafter or of a small model, got ${folder}, which is none; name it with --drafter`,
     );
   }
+  const name = basename(folder);
+  if (declaredFormat(folder).layout === null) return { name, taps: [], load: (context) => loadDraftModel(folder, context) };
   const config = readDflashConfig(folder, { ...options, targetLayers: targetDepth(targetFolder) });
   const { allowUnclaimed = false } = options;
-  return {
-    name: basename(folder),
-    taps: config.taps,
-    load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }),
-  };
+  return { name, taps: config.taps, load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }) };
 }
 
 /**

@@ -1,4 +1,5 @@
 import { GREEDY } from '../../src/core/sampling-params.ts';
+import { DraftModelDrafter } from '../../src/drafter/draft-model/draft-model-drafter.ts';
 import type { Drafter } from '../../src/drafter/drafter.ts';
 import { NgramDrafter } from '../../src/drafter/ngram/ngram-drafter.ts';
 import { NoneDrafter } from '../../src/drafter/none/none-drafter.ts';
@@ -8,6 +9,7 @@ import { hashedLogits, nextToken } from '../support/scripted-logits.ts';
 import { ScriptedTarget } from '../support/scripted-target.ts';
 import { ThrowingDrafter } from '../support/throwing-drafter.ts';
 import { WrongFromDrafter } from '../support/wrong-from-drafter.ts';
+import { scriptedDecoder } from '../unit/drafter/scripted-decoder.ts';
 import { DRAFTER_RULES, type DrafterRule, describeDrafterContract } from './drafter-contract.ts';
 
 const VOCAB = 16;
@@ -22,6 +24,10 @@ function contract(name: string, drafter: () => Drafter, skips: Partial<Record<Dr
 contract('none', () => new NoneDrafter(), { 'drafts something for a text that repeats itself': 'it never drafts' });
 contract('ngram', () => new NgramDrafter());
 contract('ngram with short runs and drafts', () => new NgramDrafter({ maxDraftTokens: 3, maxMatch: 2, minMatch: 1 }));
+contract('draft-model', () => new DraftModelDrafter(scriptedDecoder(5)));
+contract('draft-model that takes few rows and sequences a step', () => {
+  return new DraftModelDrafter(scriptedDecoder(5, { maxRows: 3, maxSequences: 2 }), 3);
+});
 contract('oracle', () => new OracleDrafter(knowing));
 contract('liar', () => new LiarDrafter(knowing));
 contract('wrong-from', () => new WrongFromDrafter({ ...knowing, wrongFrom: 2 }));

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { DrafterContext } from '../../../src/drafter/drafter-context.ts';
 import { drafterFromModule, drafterFromName } from '../../../src/drafter/registry.ts';
 import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
-import { CONFIG, dflashFolder } from './dflash-fixture.ts';
+import { CONFIG, dflashFolder, SPECULATORS_CONFIG } from './dflash-fixture.ts';
 
 /** Drafters of plain JavaScript are made with nothing. */
 const NO_CONTEXT = {} as DrafterContext;
@@ -60,8 +60,27 @@ describe('a drafter by folder', () => {
   it('is refused when it has no config that can be used', async () => {
     const empty = await temporaryFolder();
     expect(() => drafterFromName(empty, TARGET)).toThrowError(expect.objectContaining({ code: 'invalid_checkpoint' }));
-    const folder = await dflashFolder({ ...CONFIG, architectures: ['LlamaForCausalLM'] });
+    const folder = await dflashFolder({ ...CONFIG, rope_theta: undefined });
     expect(() => drafterFromName(folder, TARGET)).toThrowError(expect.objectContaining({ code: 'invalid_checkpoint' }));
+  });
+
+  it('is a model that drafts token by token where nothing declares another kind', async () => {
+    const folder = await dflashFolder({ ...CONFIG, architectures: ['LlamaForCausalLM'] });
+    const source = drafterFromName(folder, TARGET);
+    expect(source).toMatchObject({ name: basename(folder), taps: [] });
+    const context = { target: { vocabSize: 41 } } as DrafterContext;
+    await expect(source!.load(context)).rejects.toThrowError(/vocab_size is 40, the target's is 41/);
+  });
+
+  it('knows the depth of the target where the config leaves the layers to it', async () => {
+    const folder = await dflashFolder({ ...SPECULATORS_CONFIG, aux_hidden_state_layer_ids: null });
+    expect(drafterFromName(folder, TARGET)).toMatchObject({ taps: [1, 2, 2] });
+  });
+
+  it('taps the last layer as the user says', async () => {
+    const folder = await dflashFolder({ ...CONFIG, dflash_config: { mask_token_id: 1, target_layer_ids: [3] } });
+    expect(() => drafterFromName(folder, TARGET)).toThrowError(/final_tap/);
+    expect(drafterFromName(folder, TARGET, { finalTap: 'post' })).toMatchObject({ taps: [4] });
   });
 });
 

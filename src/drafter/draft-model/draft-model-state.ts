@@ -1,0 +1,74 @@
+import { AppError } from '../../core/app-error.ts';
+import type { Position, TokenId } from '../../core/token.ts';
+import type { CommittedRows, DraftState } from '../drafter.ts';
+import type { DecoderCache } from './draft-decoder.ts';
+
+/**
+ * The rows observed, and what of them is in the decoder's cache. That may also hold an anchor and draft tokens of the last
+ * draft: where they turn out to be the sequence's own, they are not computed again.
+ */
+export class DraftModelState implements DraftState {
+  readonly #cache: DecoderCache;
+  readonly #observed: TokenId[] = [];
+  /** The tokens whose rows the cache holds. */
+  readonly #cached: TokenId[] = [];
+  /** Leading tokens that are known to be the same in both. */
+  #agreeing = 0;
+
+  constructor(cache: DecoderCache) {
+    this.#cache = cache;
+  }
+
+  get cache(): DecoderCache {
+    return this.#cache;
+  }
+
+  observe(rows: CommittedRows): void {
+    if (rows.position !== this.#observed.length) {
+      throw new AppError(
+        'internal',
+        `Expected rows from position ${this.#observed.length}, as many as are known, got ${rows.position}`,
+      );
+    }
+    for (const token of rows.tokens) this.#observed.push(token);
+  }
+
+  rewind(length: Position): void {
+    this.#observed.length = length;
+    this.#agreeing = Math.min(this.#agreeing, length);
+  }
+
+  /** Positions of the sequence with an anchor behind it, or without. */
+  lengthWith(anchor: TokenId | null): number {
+    return this.#observed.length + (anchor === null ? 0 : 1);
+  }
+
+  /**
+   * Cuts the cache back to what the sequence has, and returns the tokens that it lacks.
+   * @param anchor the last of these, in any case, as logits are wanted behind it; null: none is
+   */
+  missing(anchor: TokenId | null): TokenId[] {
+    while (this.#agreeing < this.#cached.length && this.#cached[this.#agreeing] === this.#tokenAt(this.#agreeing, anchor)) {
+      this.#agreeing++;
+    }
+    const kept = Math.min(this.#agreeing, this.#observed.length);
+    this.#agreeing = kept;
+    this.#cache.truncate(kept);
+    this.#cached.length = kept;
+    const missing = this.#observed.slice(kept);
+    return anchor === null ? missing : [...missing, anchor];
+  }
+
+  #tokenAt(position: Position, anchor: TokenId | null): TokenId | null | undefined {
+    return position === this.#observed.length ? anchor : this.#observed[position];
+  }
+
+  /** The cache holds these now, too. */
+  computed(tokens: readonly TokenId[]): void {
+    for (const token of tokens) this.#cached.push(token);
+  }
+
+  [Symbol.dispose](): void {
+    this.#cache[Symbol.dispose]();
+  }
+}
