@@ -27,7 +27,7 @@ export function diagnoseCommand() {
       new Option('--limit <n>', 'take so many prompts, evenly from all categories (default: all)').argParser(integer(2)),
     )
     .addOption(new Option('--seed <n>', 'order in which prompts of a category are taken').argParser(integer(0)).default(0))
-    .addOption(new Option('--max-tokens <n>', 'longest answer recorded').argParser(integer(8)).default(128))
+    .addOption(new Option('--max-tokens <n>', 'longest answer recorded').argParser(integer(8)).default(64))
     .addOption(
       new Option('--weights <format>', 'how matrices are stored').choices(['f32', 'int8'] as const).default('f32' as const),
     )

@@ -27,7 +27,7 @@ export function formatDiagnosis(diagnosis: Diagnosis): string {
         .join(' · ')}`,
       '  ',
     ),
-    `  agreement by layer   ${diagnosis.teacher.map((tau) => tau.toFixed(2)).join(' ')}   (logit lens; the last is the target)`,
+    `  agreement by layer   ${diagnosis.teacher.map(({ layer, tau }) => `${layer}: ${tau.toFixed(2)}`).join('  ')}   (logit lens; the last is the target)`,
     `  fc norm by tap       ${diagnosis.fcNorms.map((norm) => norm.toFixed(2)).join(' ')}`,
     '',
     'What if (gain in tokens per round against the declared setting):',

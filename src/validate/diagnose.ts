@@ -31,6 +31,7 @@ import type { DiagnosisPrompt } from './recording/prompt.ts';
 import { recordAnswers } from './recording/record-answers.ts';
 import type { RecordedSequence } from './recording/recorded-sequence.ts';
 import { ratioEstimate } from './statistics/estimate.ts';
+import { multiplicationsPerRow, screeningSequences, teacherPlan } from './work-budget.ts';
 
 export interface DiagnoseOptions {
   readonly runtime: OnnxRuntime;
@@ -145,17 +146,16 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
   const weights = await checkWeights(await openCheckpoint(options.drafter), config.taps.length);
   const declared = declaredAssumption(config, target.facts.layers);
 
-  const started = performance.now();
+  const headRows = probe.keptTokens?.ids.length ?? config.draftVocab;
   const declaredPredictions = await predictAll(probe, sequences, declared, signal);
   const declaredAcceptance = declaredPredictions.map((predictions, i) =>
     sequenceAcceptance(predictions, ownLabels(sequences[i] as RecordedSequence)),
   );
-  const perSequenceMs = (performance.now() - started) / sequences.length;
 
   const search = await searchCounterfactuals({
     probe,
     sequences,
-    screening: screeningSet(sequences, perSequenceMs),
+    screening: screeningSequences(sequences, config.blockSize, multiplicationsPerRow(config, headRows)),
     declared,
     base: declaredAcceptance,
     facts: {
@@ -171,11 +171,13 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
   const { assumption, acceptance, slotShift } = search;
   const predictions =
     search.changes.length === 0 ? declaredPredictions : await predictAll(probe, sequences, assumption, signal);
+  const plan = teacherPlan(sequences, target.facts.layers, config.taps, target.facts.hiddenSize * target.facts.vocabSize);
   const teacher = await teacherAgreement({
     head,
-    sequences,
-    predictions,
-    layers: target.facts.layers,
+    sequences: plan.sequences.map((i) => sequences[i] as RecordedSequence),
+    predictions: plan.sequences.map((i) => predictions[i] as Predictions),
+    layers: plan.layers,
+    hidden: target.facts.hiddenSize,
     slotShift,
     ...withSignal,
   });
@@ -230,7 +232,7 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
     notes,
     acceptance: acceptanceReport(sequences, declaredAcceptance, declaredPredictions),
     probes: search.reports,
-    teacher: teacher.map(({ tau }) => tau.value),
+    teacher: teacher.map(({ layer, tau }) => ({ layer, tau: tau.value })),
     withoutTemplate: Object.fromEntries(plainForms.map(({ form, gain }) => [form, gain.servedTau.value])),
     fcNorms: weights.fcNorms,
     lookupRecall: recall,
@@ -252,29 +254,6 @@ async function predictAll(
     predictions.push(await probe.run(sequence, assumption, signal === undefined ? {} : { signal }));
   }
   return predictions;
-}
-
-/** Milliseconds that trying one counterfactual on a few prompts may take: there are about 80. */
-const SCREENING_MS = 130;
-const LEAST_SCREENING = 6;
-const MOST_SCREENING = 24;
-
-/** As many as time allows, evenly from all categories. */
-function screeningSet(sequences: readonly RecordedSequence[], perSequenceMs: number): readonly number[] {
-  const affordable = Math.floor(SCREENING_MS / Math.max(perSequenceMs, 0.01));
-  const count = Math.min(Math.max(affordable, LEAST_SCREENING), MOST_SCREENING, sequences.length);
-  const byCategory = new Map<string, number[]>();
-  for (const [index, { category }] of sequences.entries()) {
-    byCategory.set(category, [...(byCategory.get(category) ?? []), index]);
-  }
-  const chosen: number[] = [];
-  for (let round = 0; chosen.length < count; round++) {
-    for (const members of byCategory.values()) {
-      const index = members[round];
-      if (index !== undefined && chosen.length < count) chosen.push(index);
-    }
-  }
-  return chosen;
 }
 
 function acceptanceReport(

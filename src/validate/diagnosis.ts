@@ -97,8 +97,8 @@ export interface Diagnosis {
   readonly notes: readonly Note[];
   readonly acceptance: AcceptanceReport;
   readonly probes: readonly ProbeReport[];
-  /** 1 + mean prefix that agrees with the logit lens of each layer, innermost first; the last is the target's own choice. */
-  readonly teacher: readonly number[];
+  /** 1 + mean prefix that agrees with the logit lens of a layer, innermost first; the last is the target's own choice. */
+  readonly teacher: readonly { readonly layer: number; readonly tau: number }[];
   /** Tokens per round with the request and the target's answer joined without the chat template, by how they were joined. */
   readonly withoutTemplate: Readonly<Record<string, number>>;
   /** Frobenius norm of the columns of `fc` that take each tap. */

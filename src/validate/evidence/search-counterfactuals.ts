@@ -9,12 +9,13 @@ import { pairedRatioDifference } from '../statistics/estimate.ts';
 import type { SequenceAcceptance } from './acceptance-walk.ts';
 import { type AcceptanceGain, acceptanceGain, evaluateAssumption, firstSlots, forcedRatios } from './evaluate-assumption.ts';
 import { type ProbeOutcome, selectChange, worthAllPrompts } from './select-change.ts';
+import { expectedGrowth } from './slot-profile.ts';
 
 export interface SearchOptions {
   readonly probe: DrafterProbe;
   readonly sequences: readonly RecordedSequence[];
-  /** Indices of the sequences that every counterfactual is tried on. */
-  readonly screening: readonly number[];
+  /** Sequences, some of them shortened, that every counterfactual is tried on. */
+  readonly screening: readonly RecordedSequence[];
   readonly declared: Assumption;
   readonly base: readonly SequenceAcceptance[];
   readonly facts: CatalogueFacts;
@@ -50,15 +51,14 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
   let assumption = options.declared;
   let acceptance = options.base;
   let slotShift = 0;
-  const few = screening.map((index) => sequences[index] as RecordedSequence);
   for (let pass = 0; pass < MOST_CHANGES; pass++) {
     const catalogue = [...counterfactuals(assumption, options.facts), ...blockSizeChanges(assumption)];
-    const baseFew = screening.map((index) => acceptance[index] as SequenceAcceptance);
+    const baseFew = await evaluateAssumption(probe, screening, assumption, slotShift, signal);
     const screened: ProbeOutcome[] = [];
     for (const [index, counterfactual] of catalogue.entries()) {
       const result = await evaluateAssumption(
         probe,
-        few,
+        screening,
         counterfactual.assumption,
         counterfactual.slotShift + slotShift,
         signal,
@@ -100,12 +100,15 @@ function outcomeOf(
   base: readonly SequenceAcceptance[],
 ): ProbeOutcome {
   const drafts = Math.min(result[0]?.right.length ?? 0, base[0]?.right.length ?? 0);
+  const gain = acceptanceGain(result, base);
+  const longer = (result[0]?.right.length ?? 0) > drafts;
   const shared = (sequences: readonly SequenceAcceptance[]) =>
     forcedRatios(sequences.map((sequence) => ({ ...sequence, ...firstSlots(sequence, drafts) })));
   return {
     counterfactual,
-    gain: acceptanceGain(result, base),
+    gain,
     sharedSlotsGain: pairedRatioDifference(shared(result), shared(base)),
+    newSlots: longer ? gain.forcedGain.value / Math.max(expectedGrowth(base, counterfactual.assumption.blockSize), 1e-6) : null,
     acceptance: result,
     onAllPrompts: false,
   };

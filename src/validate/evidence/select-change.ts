@@ -11,6 +11,8 @@ import type { AcceptanceGain } from './evaluate-assumption.ts';
  * it is of the order of what changes between two runs of the same training.
  */
 export const LEAST_EFFECT = 0.03;
+/** New slots of a longer block must come so near to what the slots before them promise. */
+export const LEAST_NEW_SLOTS = 0.75;
 /** Family-wise error rate. */
 export const SIGNIFICANCE = 0.05;
 
@@ -19,6 +21,8 @@ export interface ProbeOutcome {
   readonly gain: AcceptanceGain;
   /** Gain of the forced tau when only slots that both block sizes have are counted. */
   readonly sharedSlotsGain: Estimate;
+  /** Gain of the forced tau as a share of what slots as good as the last ones would add; null without more slots. */
+  readonly newSlots: number | null;
   readonly acceptance: readonly SequenceAcceptance[];
   readonly onAllPrompts: boolean;
 }
@@ -72,15 +76,16 @@ function isLarge({ servedTau, servedGain }: AcceptanceGain): boolean {
 }
 
 /** Gains that come about without the fault. */
-function isPlausible({ counterfactual, gain, sharedSlotsGain }: ProbeOutcome): boolean {
+function isPlausible({ counterfactual, gain, sharedSlotsGain, newSlots }: ProbeOutcome): boolean {
   switch (counterfactual.fault) {
     case 'context-inclusive':
       // The anchor's features nearly hold slot 1: a drafter that was trained to see them uses them there. One that gains at
       // late slots only is helped by a nearer context, as drafters are whose late slots learned little.
       return gain.firstSlotGain.value > 0 && gain.firstSlotGain.p < SIGNIFICANCE;
     case 'block-size':
-      // Longer drafts are accepted further by any drafter. The trained size shows at the slots that both have.
-      return sharedSlotsGain.value > 0 && sharedSlotsGain.p < SIGNIFICANCE;
+      // Slots that were trained go on as those before them do; slots beyond gain a little in any drafter. A block that is
+      // too long disturbs the slots that both sizes have.
+      return newSlots === null ? sharedSlotsGain.value > 0 && sharedSlotsGain.p < SIGNIFICANCE : newSlots >= LEAST_NEW_SLOTS;
     default:
       return true;
   }

@@ -96,6 +96,32 @@ export function tauOfHealthyDecay(firstSlot: number, blockSize: number): number 
   return tau;
 }
 
+/**
+ * How much the forced tau would grow if blocks had more slots and the new ones were as good as the last two are.
+ * @param slots in all, the anchor's included
+ */
+export function expectedGrowth(sequences: readonly SequenceAcceptance[], slots: number): number {
+  const counts = conditionalCounts(sequences);
+  const last = counts.slice(-2);
+  const chance =
+    last.reduce((sum, { right }) => sum + right, 0) /
+    Math.max(
+      last.reduce((sum, { reached }) => sum + reached, 0),
+      1,
+    );
+  let anchors = 0;
+  let growth = 0;
+  for (const { prefixes } of sequences) {
+    for (const [anchor, prefix] of prefixes.entries()) {
+      anchors++;
+      if (prefix < counts.length) continue;
+      const labelled = Math.min(slots - 1, prefixes.length - anchor) - prefix;
+      for (let slot = 1; slot <= labelled; slot++) growth += chance ** slot;
+    }
+  }
+  return growth / Math.max(anchors, 1);
+}
+
 export function median(values: readonly number[]): number {
   if (values.length === 0) return 0;
   const sorted = [...values].sort((a, b) => a - b);

@@ -22,23 +22,26 @@ export interface TeacherOptions {
   readonly sequences: readonly RecordedSequence[];
   /** Of the same sequences, in the same order. */
   readonly predictions: readonly Predictions[];
-  readonly layers: number;
+  /** Layers to look at; the last one is the target's own. */
+  readonly layers: readonly number[];
+  readonly hidden: number;
   readonly slotShift: number;
   readonly signal?: AbortSignal;
 }
 
-/** @returns by layer, innermost first */
+/** @returns by layer, in the given order */
 export async function teacherAgreement(options: TeacherOptions): Promise<readonly LayerAgreement[]> {
   const { sequences, predictions, layers } = options;
+  const rowsFrom = (stream: Float32Array, first: number, end: number) =>
+    stream.subarray(first * options.hidden, end * options.hidden);
   const byLayer: (readonly Ratio[])[] = [];
-  for (let layer = 0; layer < layers; layer++) {
+  for (const layer of layers) {
     const ratios: Ratio[] = [];
     for (const [index, sequence] of sequences.entries()) {
       const { tokens, answerStart } = sequence;
       const stream = sequence.layers[layer] as Float32Array;
-      const hidden = stream.length / (tokens.length - 1);
       // Row r chooses the token at position r + 1; rows of the prompt are not needed.
-      const choices = await options.head.choose(stream.subarray(answerStart * hidden), options.signal);
+      const choices = await options.head.choose(rowsFrom(stream, answerStart, tokens.length - 1), options.signal);
       const labels = (offset: number) => (answerStart + offset < tokens.length ? choices[offset - 1] : undefined);
       const acceptance = sequenceAcceptance(predictions[index] as Predictions, labels, options.slotShift);
       ratios.push(...forcedRatios([acceptance]));
@@ -46,8 +49,8 @@ export async function teacherAgreement(options: TeacherOptions): Promise<readonl
     byLayer.push(ratios);
   }
   const last = byLayer.at(-1) as readonly Ratio[];
-  return byLayer.map((ratios, layer) => ({
-    layer,
+  return byLayer.map((ratios, index) => ({
+    layer: layers[index] as number,
     tau: ratioEstimate(ratios),
     advantage: pairedRatioDifference(ratios, last),
   }));

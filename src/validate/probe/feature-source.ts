@@ -42,7 +42,7 @@ export class FeatureSource {
       stream =
         tap.kind === 'layer'
           ? await this.#head.embed(sequence.tokens.slice(0, rows))
-          : await this.#head.finalNorm(sequence.layers.at(-1) as Float32Array);
+          : await this.#head.finalNorm((sequence.layers.at(-1) as Float32Array).subarray(0, rows * this.#hidden));
       known.set(sequence, stream);
     }
     return stream;
