@@ -94,7 +94,15 @@ describe.each(TARGETS)('%s in %s', (name, format) => {
   it('computes the same however a sequence is cut', async () => {
     const { tokens, rows } = sequences[0]!;
     const draw = generator(7);
-    const ways = [tokens.map((token) => [token]), cut(tokens, () => 1, 2), cut(tokens, draw, 5), cut(tokens, draw, 16)];
+    const ways = [
+      tokens.map((token) => [token]),
+      cut(tokens, () => 1, 2),
+      cut(tokens, draw, 5),
+      cut(tokens, draw, 16),
+      // The attention kernel works on tiles of rows: here the last tile has a single one.
+      cut(tokens, () => 16, 17),
+      cut(tokens, () => 32, 33),
+    ];
     for (const parts of ways) {
       using cache = target.openCache();
       const computed: Row[] = [];
