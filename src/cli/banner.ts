@@ -14,9 +14,17 @@ export function banner(summary: EngineSummary, url: string, model: string, apiKe
     ['target', `${summary.target} · ${summary.family} · ${summary.weights}`],
     ...(drafters.length > 0 ? drafters : ['none (plain decoding)']).map((text) => ['drafter', text] as const),
     ['device', `${summary.device} · ${summary.threads} threads · ONNX Runtime ${summary.runtimeVersion}`],
+    ['context', `${summary.maxContext} positions · ${summary.maxSequences} sequences`],
     [
-      'context',
-      `${summary.maxContext} positions · ${summary.maxSequences} sequences · caches up to ${formatBytes(summary.cacheBytes)}`,
+      'memory',
+      [
+        `models ${formatBytes(summary.modelBytes)}`,
+        `caches up to ${formatBytes(summary.cacheBytes)}`,
+        summary.prefixCacheBytes === 0
+          ? 'no prefix cache'
+          : `prefix cache up to ${formatBytes(summary.prefixCacheBytes)}${summary.prefixCacheNote === null ? '' : ` (${summary.prefixCacheNote})`}`,
+        `${formatBytes(summary.availableBytes)} available`,
+      ].join(' · '),
     ],
     ['listening', url],
   ];

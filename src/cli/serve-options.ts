@@ -113,6 +113,33 @@ export function serveCommand() {
         .default(DEFAULT_ENGINE_LIMITS.maxStepMs),
     )
     .addOption(
+      new Option('--max-num-queued-tokens <n>', 'prompt tokens that may wait; more are refused with 503')
+        .env('BLOCKDRAFT_MAX_NUM_QUEUED_TOKENS')
+        .argParser(integer(0))
+        .default(DEFAULT_ENGINE_LIMITS.maxWaitingTokens),
+    )
+    .addOption(
+      new Option(
+        '--max-requests-per-key <n>',
+        'requests of one API key (or of all callers without keys) at a time; more get 429',
+      )
+        .env('BLOCKDRAFT_MAX_REQUESTS_PER_KEY')
+        .argParser(integer(1)),
+    )
+    .addOption(
+      new Option('--request-timeout <seconds>', 'time that a request may take, waiting included (default: any)')
+        .env('BLOCKDRAFT_REQUEST_TIMEOUT')
+        .argParser(integer(1)),
+    )
+    .addOption(
+      new Option(
+        '--kv-cache-bytes <bytes>',
+        'memory for the caches of running requests (default: for all sequences, if it is there)',
+      )
+        .env('BLOCKDRAFT_KV_CACHE_BYTES')
+        .argParser(bytes),
+    )
+    .addOption(
       new Option('--prefix-cache-bytes <bytes>', 'memory for prompts and answers that later prompts may begin with; 0: off')
         .env('BLOCKDRAFT_PREFIX_CACHE_BYTES')
         .argParser(bytes)

@@ -34,6 +34,8 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       apiKeys: options.apiKey,
       allowedOrigins: options.allowedOrigin,
       perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
+      maxRequestsPerKey: options.maxRequestsPerKey ?? null,
+      requestTimeoutMs: options.requestTimeout === undefined ? null : options.requestTimeout * 1000,
       // Connections outlive the engine's deadline, so that its last word still reaches whoever waits.
       closeGraceMs: (options.shutdownTimeout + 1) * 1000,
     },
@@ -56,7 +58,12 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       maxSequences: options.maxNumSeqs,
       maxRows: options.maxNumBatchedTokens,
       maxWaiting: options.maxNumQueuedReqs,
-      limits: { maxStepMs: options.maxStepMs, prefixCacheBytes: options.prefixCacheBytes },
+      limits: {
+        maxStepMs: options.maxStepMs,
+        maxWaitingTokens: options.maxNumQueuedTokens,
+        kvCacheBytes: options.kvCacheBytes ?? null,
+        prefixCacheBytes: options.prefixCacheBytes,
+      },
       servedModelName: model,
       cacheDir: options.cacheDir ?? null,
       observers: [metrics],

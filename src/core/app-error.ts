@@ -13,6 +13,10 @@ export type ErrorCode =
   | 'context_length_exceeded'
   /** No room in the queue; try again later. */
   | 'overloaded'
+  /** This caller has too many requests under way; try again when one of them has ended. */
+  | 'rate_limited'
+  /** The request took longer than this server allows. */
+  | 'timeout'
   /** The model is still loading, or the server drains before it stops. */
   | 'unavailable'
   /** A missing or wrong API key. */

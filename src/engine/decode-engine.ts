@@ -7,6 +7,7 @@ import { StepPacer } from '../decode/step-pacer.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
+import { CacheBudget, cacheBytes } from './cache-budget.ts';
 import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -27,6 +28,8 @@ export interface DecodeEngineParts {
   /** Requests that may wait for a sequence. */
   readonly maxWaiting: number;
   readonly limits: EngineLimits;
+  /** Memory for the caches of running requests: at least what a sequence of full length takes. Default: any amount. */
+  readonly cacheBytes?: number;
   readonly observers: readonly EngineObserver[];
 }
 
@@ -37,6 +40,7 @@ export class DecodeEngine implements Engine {
   readonly #running: RunningRequest[] = [];
   readonly #pacer: StepPacer;
   readonly #prefixes: PrefixCache;
+  readonly #budget: CacheBudget;
   readonly #loop: Promise<void>;
   /** Ends the loop; requests still there are aborted. */
   readonly #stop = new AbortController();
@@ -46,6 +50,7 @@ export class DecodeEngine implements Engine {
   constructor(parts: DecodeEngineParts) {
     const { target } = parts;
     this.#parts = parts;
+    this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
     this.info = {
@@ -65,11 +70,10 @@ export class DecodeEngine implements Engine {
   }
 
   load(): EngineLoad {
-    const cached = this.#running.reduce((sum, { started }) => sum + (started?.sequence.cache.length ?? 0), 0);
     return {
       running: this.#running.length,
       waiting: this.#waiting.length,
-      cacheUsage: cached / (this.info.maxSequences * this.info.maxContext),
+      cacheUsage: this.#budget.usage,
     };
   }
 
@@ -126,9 +130,17 @@ export class DecodeEngine implements Engine {
       );
     }
     // Requests that came a moment ago may not have been given their free sequences yet.
-    const room = this.info.maxSequences + this.#parts.maxWaiting;
-    if (this.#waiting.length + this.#running.length >= room) {
-      throw new AppError('overloaded', `${this.#waiting.length} requests are waiting already; try again later`);
+    const { maxWaiting, limits } = this.#parts;
+    const free = this.info.maxSequences - this.#running.length;
+    if (this.#waiting.length >= free + maxWaiting) {
+      throw new AppError('overloaded', `${this.#waiting.length} requests are waiting already; try again later`, {
+        details: { limit: 'max_num_queued_reqs' },
+      });
+    }
+    if (this.#waiting.length >= free && this.#waiting.tokens + promptTokens.length > limits.maxWaitingTokens) {
+      throw new AppError('overloaded', `${this.#waiting.tokens} prompt tokens are waiting already; try again later`, {
+        details: { limit: 'max_num_queued_tokens' },
+      });
     }
   }
 
@@ -213,15 +225,32 @@ export class DecodeEngine implements Engine {
   #admit(): void {
     while (this.#running.length < this.info.maxSequences) {
       const request = this.#waiting.first;
-      if (request === undefined) return;
+      // Who needs more memory than is left holds up those behind, or it would wait for ever.
+      if (request === undefined || !this.#reserve(request)) return;
       this.#waiting.remove(request);
       try {
         this.#start(request);
         this.#running.push(request);
       } catch (error) {
+        this.#release(request);
         request.fail(error);
       }
     }
+  }
+
+  #reserve(running: RunningRequest): boolean {
+    const { promptTokens, maxTokens, drafter } = running.request;
+    const positions = Math.min(promptTokens.length + (maxTokens ?? this.info.maxContext), this.info.maxContext);
+    const served = findDrafter(this.#parts.drafters, drafter);
+    const bytes = cacheBytes(this.#parts.target, served?.drafter ?? null, positions);
+    if (!this.#budget.reserve(bytes)) return false;
+    running.reservedBytes = bytes;
+    return true;
+  }
+
+  #release(running: RunningRequest): void {
+    this.#budget.release(running.reservedBytes);
+    running.reservedBytes = 0;
   }
 
   #start(running: RunningRequest): void {
@@ -268,6 +297,7 @@ export class DecodeEngine implements Engine {
 
   #remove(request: RunningRequest): void {
     if (this.#waiting.remove(request)) return;
+    this.#release(request);
     const index = this.#running.indexOf(request);
     if (index >= 0) this.#running.splice(index, 1);
   }

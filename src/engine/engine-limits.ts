@@ -2,11 +2,17 @@
 export interface EngineLimits {
   /** Milliseconds that a step should take at most while answers are being streamed: prompts get what that leaves. */
   readonly maxStepMs: number;
+  /** Tokens of the prompts that may wait for a sequence. */
+  readonly maxWaitingTokens: number;
+  /** Memory for the caches of running requests; null: what all sequences can need, if there is so much. */
+  readonly kvCacheBytes: number | null;
   /** Memory for the beginnings of sequences that have ended, to be reused by others; 0: none are kept. */
   readonly prefixCacheBytes: number;
 }
 
 export const DEFAULT_ENGINE_LIMITS: EngineLimits = {
   maxStepMs: 100,
+  maxWaitingTokens: 262_144,
+  kvCacheBytes: null,
   prefixCacheBytes: 512 * 2 ** 20,
 };

@@ -64,7 +64,7 @@ export interface DrafterInfo {
 export interface EngineLoad {
   readonly running: number;
   readonly waiting: number;
-  /** Share of all cache positions in use, 0..1. */
+  /** Share of the memory for caches that running requests have reserved, 0..1. */
   readonly cacheUsage: number;
 }
 
@@ -82,7 +82,7 @@ export interface Engine extends AsyncDisposable {
   /**
    * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
    * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token, `invalid_request` when it is empty or names no drafter of this engine,
-   *   `overloaded` when the queue is full, `unavailable` when the engine drains.
+   *   `overloaded` when the queue is full (`details.limit` names which of its limits), `unavailable` when the engine drains.
    */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent>;
   /** Refuses new requests, waits for the running ones until the signal aborts, then aborts what is left. */

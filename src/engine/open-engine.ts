@@ -15,6 +15,7 @@ import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
+import { planCacheBytes } from './cache-budget.ts';
 import { DecodeEngine } from './decode-engine.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
@@ -22,6 +23,9 @@ import { loadDraftDecoder } from './load-draft-decoder.ts';
 import { measureCosts } from './measure-costs.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
+
+/** Share of the available memory that caches may take: steps need some, and so does the rest of the process. */
+const USABLE_MEMORY = 0.8;
 
 export interface OpenEngineOptions {
   /** Folder of the target. */
@@ -74,8 +78,16 @@ export interface EngineSummary {
   readonly runtimeVersion: string;
   readonly maxContext: number;
   readonly maxSequences: number;
-  /** Bytes that the caches of all sequences take when they are full. */
+  /** Memory of the process with the models loaded. */
+  readonly modelBytes: number;
+  /** Memory for the caches of running requests. */
   readonly cacheBytes: number;
+  /** Memory for the beginnings of sequences that have ended. */
+  readonly prefixCacheBytes: number;
+  /** Why beginnings are not reused, or not for all; null when they are. */
+  readonly prefixCacheNote: string | null;
+  /** What was left of the machine's memory with the models loaded. */
+  readonly availableBytes: number;
 }
 
 export interface DrafterSummary {
@@ -152,6 +164,13 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
         lengths: auto ? new AutoLength(costs[i] as CostModel) : FIXED_LENGTH,
       };
     });
+    const availableBytes = process.availableMemory();
+    const cacheBytes = planCacheBytes(
+      target,
+      opened,
+      limits.kvCacheBytes,
+      availableBytes * USABLE_MEMORY - limits.prefixCacheBytes,
+    );
     const engine = new DecodeEngine({
       target,
       drafters,
@@ -161,6 +180,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       samplingDefaults: config.samplingDefaults,
       maxWaiting: options.maxWaiting,
       limits,
+      cacheBytes,
       observers: options.observers,
     });
     return {
@@ -183,7 +203,11 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
         runtimeVersion: runtime.version,
         maxContext: target.facts.maxContext,
         maxSequences: target.maxSequences,
-        cacheBytes: target.cacheBytesPerPosition * target.facts.maxContext * target.maxSequences,
+        modelBytes: process.memoryUsage.rss(),
+        cacheBytes,
+        prefixCacheBytes: limits.prefixCacheBytes,
+        prefixCacheNote: prefixCacheNote(target, drafters),
+        availableBytes,
       },
       async warmUp() {
         await target.warmUp();
@@ -195,6 +219,16 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     await target[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** What limits the reuse of beginnings, in words. */
+function prefixCacheNote(target: Target, drafters: readonly ServedDrafter[]): string | null {
+  const cannot = drafters.filter(({ drafter }) => drafter.taps.length > 0 && drafter.fork === undefined);
+  const notes = [
+    ...(target.recurrent === undefined ? [] : ['only where a sequence ended, as the target has recurrent layers']),
+    ...cannot.map(({ name }) => `not with ${name}, which has no fork`),
+  ];
+  return notes.length === 0 ? null : notes.join('; ');
 }
 
 /** Splits `name=what` and gives the drafter that name. */

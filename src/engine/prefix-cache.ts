@@ -3,6 +3,7 @@ import type { TokenId } from '../core/token.ts';
 import { beginLike, canBeginLike } from '../decode/begin-like.ts';
 import type { Drafter, DraftState } from '../drafter/drafter.ts';
 import type { SequenceCache, Target } from '../target/target.ts';
+import { cacheBytes } from './cache-budget.ts';
 
 /** A sequence that others can begin with: what the target keeps of its tokens, and what one drafter does. */
 export interface PrefixSource {
@@ -37,8 +38,6 @@ interface Match {
 export const MAX_PREFIXES = 32;
 /** Less is computed again as fast as it is copied. */
 const LEAST_TOKENS = 16;
-/** Memory comes in pages, which hold about so many positions of a head. */
-const PAGE_POSITIONS = 16;
 
 /**
  * The least recently used entry goes first when there is no room. A sequence that goes on where an entry ends takes it
@@ -155,14 +154,12 @@ export class PrefixCache implements Disposable {
     const length = cache.length;
     const forked = draft?.drafter.fork?.(draft.state, length);
     const kept = draft !== null && forked !== undefined ? { drafter: draft.drafter, state: forked.state } : null;
-    const pages = Math.ceil(length / PAGE_POSITIONS) + 1;
-    const bytesPerPosition = this.#target.cacheBytesPerPosition + (kept?.drafter.bytesPerPosition ?? 0);
     return {
       tokens: tokens.slice(0, length),
       cache,
       draft: kept,
       salt,
-      bytes: pages * PAGE_POSITIONS * bytesPerPosition + (this.#target.recurrent?.bytesPerSequence ?? 0),
+      bytes: cacheBytes(this.#target, kept?.drafter ?? null, length),
       [Symbol.dispose]() {
         kept?.state[Symbol.dispose]();
         cache[Symbol.dispose]();

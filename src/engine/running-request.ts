@@ -21,6 +21,8 @@ export class RunningRequest {
   readonly request: GenerateRequest;
   readonly signal: AbortSignal;
   readonly events = new EventChannel<DecodeEvent>();
+  /** Of the cache budget, from before it starts until it ends. */
+  reservedBytes = 0;
   readonly #arrived = performance.now();
   #started: Started | null = null;
   #startedAt: number | null = null;

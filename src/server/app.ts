@@ -6,6 +6,7 @@ import { createApiKeyCheck } from './api-keys.ts';
 import type { AppEnv } from './app-env.ts';
 import { randomSeed } from './choice-seed.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { type ErrorReply, errorReply } from './error-response.ts';
 import { createFailureReport } from './failure-report.ts';
 import { GENERATION_PATHS, GenerationService } from './generation-service.ts';
@@ -26,6 +27,8 @@ export interface AppOptions {
   readonly metrics: ServerMetrics;
   readonly logger: Logger;
   readonly version: string;
+  /** Shared with whatever else takes requests. Default: one for these routes alone. */
+  readonly concurrency?: ConcurrencyLimit;
   /** Default: the system's. */
   readonly clock?: Clock;
   /** Seed of a request that brings none. Default: random. */
@@ -53,11 +56,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     if (!access.isStreamed) access.write(context.res.status, failure);
   });
   app.use(async (context, next) => {
-    if (!OPEN_PATHS.has(context.req.path)) checkKey(context.req.header('authorization'));
+    if (!OPEN_PATHS.has(context.req.path)) context.set('caller', checkKey(context.req.header('authorization')));
     await next();
   });
 
-  addGenerationRoutes(app, { service, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
+  const concurrency = options.concurrency ?? new ConcurrencyLimit(config.maxRequestsPerKey);
+  addGenerationRoutes(app, { service, concurrency, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
   addModelRoutes(app, service);
   addOperationRoutes(app, { service, metrics, version });
 

@@ -14,11 +14,24 @@ type Arrival = ChoiceEvent | { readonly choice: number; readonly ended: true } |
 /**
  * Each iterator has at most one event under way, so a consumer that waits holds the engine back too. Leaving early,
  * a failure of one choice, and the signal all stop every choice.
+ * @param timeoutMs for all of it; null: any
  * @throws AppError what the engine throws, with the prompt's field named where the prompt is at fault; `aborted` when
- *   the signal ended the answer; `unavailable` when the engine did.
+ *   the signal ended the answer; `timeout`; `unavailable` when the engine ended it.
  */
-export async function* runChoices(plan: GenerationPlan, signal: AbortSignal): AsyncGenerator<ChoiceEvent, void, undefined> {
+export async function* runChoices(
+  plan: GenerationPlan,
+  signal: AbortSignal,
+  timeoutMs: number | null = null,
+): AsyncGenerator<ChoiceEvent, void, undefined> {
   const stop = new AbortController();
+  let timedOut = false;
+  const timer =
+    timeoutMs === null
+      ? undefined
+      : setTimeout(() => {
+          timedOut = true;
+          stop.abort();
+        }, timeoutMs);
   const joined = AbortSignal.any([signal, stop.signal]);
   const iterators: AsyncIterator<DecodeEvent>[] = [];
   const arrivals: Arrival[] = [];
@@ -47,7 +60,8 @@ export async function* runChoices(plan: GenerationPlan, signal: AbortSignal): As
       } else if ('ended' in arrival) {
         open -= 1;
       } else {
-        if (arrival.event.type === 'finish' && arrival.event.reason === 'aborted') throw abortError(signal);
+        if (arrival.event.type === 'finish' && arrival.event.reason === 'aborted')
+          throw timedOut ? timeoutError(timeoutMs ?? 0) : abortError(signal);
         yield arrival;
         pull(arrival.choice);
       }
@@ -55,6 +69,7 @@ export async function* runChoices(plan: GenerationPlan, signal: AbortSignal): As
   } catch (error) {
     throw nameParam(error, plan.format.promptParam);
   } finally {
+    clearTimeout(timer);
     stop.abort();
     await Promise.allSettled(iterators.map((iterator) => iterator.return?.()));
   }
@@ -95,6 +110,13 @@ async function* resume<Event>(
   } finally {
     await source.return();
   }
+}
+
+function timeoutError(timeoutMs: number): AppError {
+  return new AppError(
+    'timeout',
+    `Expected an answer that ends within ${timeoutMs / 1000} s, got a longer one. Ask for fewer tokens, or later.`,
+  );
 }
 
 function abortError(signal: AbortSignal): AppError {

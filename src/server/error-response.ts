@@ -44,6 +44,14 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
   },
   unauthorized: { status: 401, type: 'invalid_request_error', code: 'invalid_api_key', closeCode: CLOSE_CODE.policy },
   overloaded: { status: 503, type: 'overloaded_error', code: 'overloaded', closeCode: CLOSE_CODE.tryAgainLater, retryAfter: 1 },
+  rate_limited: {
+    status: 429,
+    type: 'rate_limit_error',
+    code: 'rate_limited',
+    closeCode: CLOSE_CODE.tryAgainLater,
+    retryAfter: 1,
+  },
+  timeout: { status: 408, type: 'timeout_error', code: 'timeout', closeCode: CLOSE_CODE.tryAgainLater },
   unavailable: {
     status: 503,
     type: 'unavailable_error',

@@ -5,11 +5,13 @@ import type { ServerMetrics } from './metrics.ts';
 /** Counts a failed request, logs what its caller will not see, and returns what the caller is told. */
 export type ReportFailure = (error: unknown, requestId: string) => ErrorReply;
 
-export function createFailureReport(logger: Logger, metrics: Pick<ServerMetrics, 'onError'>): ReportFailure {
+export function createFailureReport(logger: Logger, metrics: Pick<ServerMetrics, 'onError' | 'onRejection'>): ReportFailure {
   return (error, requestId) => {
     const reply = errorReply(error, requestId);
     // A caller that left is counted where the engine counts its answer, as an abort.
     if (toAppError(error).code !== 'aborted') metrics.onError(reply.body.error.code);
+    const { limit } = toAppError(error).details;
+    if (toAppError(error).code === 'overloaded' && typeof limit === 'string') metrics.onRejection(limit);
     if (reply.isInternal) logger.error('request failed', { requestId, code: toAppError(error).code, error });
     return reply;
   };

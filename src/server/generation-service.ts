@@ -31,6 +31,11 @@ export interface ChunkStream extends AsyncIterableIterator<object, void, undefin
   return(): Promise<IteratorResult<object, void>>;
 }
 
+/** On average over a prompt: words have about four, and long runs of blanks or dashes more. */
+const MOST_CHARACTERS_PER_TOKEN = 16;
+/** Prompts of the longest kind in one request. */
+const MOST_FULL_TEXTS = 4;
+
 /** Long enough for a refusal to come back from the engine, too short for a person to notice. */
 const REFUSAL_GRACE_MS = 100;
 
@@ -54,13 +59,23 @@ export class GenerationService {
     this.#parse = {
       completion: (body) => {
         const { params, prompts } = parseCompletion(body);
-        const encode = (engine: Engine) => prompts.map((prompt) => promptTokens(engine, prompt));
-        return { params, format: completionFormat, encode };
+        const encode = (engine: Engine) => {
+          checkTextLength(
+            prompts.filter((prompt) => typeof prompt === 'string'),
+            engine.info,
+            'prompt',
+          );
+          return prompts.map((prompt) => promptTokens(engine, prompt));
+        };
+        return { params, format: completionFormat, promptCount: prompts.length, encode };
       },
       chat: (body) => {
         const { params, messages } = parseChat(body);
-        const encode = (engine: Engine) => [engine.encode(engine.renderChat(messages), { addSpecialTokens: false })];
-        return { params, format: chatFormat, encode };
+        const encode = (engine: Engine) => {
+          checkTextLength([messages.map(({ content }) => content).join('')], engine.info, 'messages');
+          return [engine.encode(engine.renderChat(messages), { addSpecialTokens: false })];
+        };
+        return { params, format: chatFormat, promptCount: 1, encode };
       },
     };
   }
@@ -79,11 +94,21 @@ export class GenerationService {
    */
   plan(kind: GenerationKind, body: unknown, requestId: string): GenerationPlan {
     const engine = this.readyEngine();
-    const { params, format, encode } = this.#parse[kind](body);
+    const { params, format, promptCount, encode } = this.#parse[kind](body);
     const { info } = engine;
     checkModel(params.model, info);
     const unknownId = params.stopTokenIds.find((id) => id >= info.vocabSize);
     if (unknownId !== undefined) throw tokenRangeError('stop_token_ids', unknownId, info);
+    const choices = params.n * promptCount;
+    const tokens = choices * Math.min(params.maxTokens ?? info.maxContext, info.maxContext);
+    const { maxRequestTokens } = this.#options.config.limits;
+    if (tokens > maxRequestTokens) {
+      throw new AppError(
+        'invalid_request',
+        `Expected answers of at most ${maxRequestTokens} tokens together, got ${choices} of ${tokens / choices}. Ask for less, or split the request.`,
+        { details: { param: params.maxTokens === null ? 'n' : 'max_tokens', code: 'invalid_value' } },
+      );
+    }
     return planGeneration({
       requestId: params.requestId ?? requestId,
       engine,
@@ -121,7 +146,8 @@ export class GenerationService {
 
   #events(plan: GenerationPlan, record: AnswerRecord, signal: AbortSignal) {
     record.promptTokens = plan.promptTokens;
-    return record.observe(runChoices(plan, signal), this.#options.metrics, this.#options.clock);
+    const { config, metrics, clock } = this.#options;
+    return record.observe(runChoices(plan, signal, config.requestTimeoutMs), metrics, clock);
   }
 
   #head(plan: GenerationPlan): AnswerHead {
@@ -138,6 +164,7 @@ export class GenerationService {
 interface ParsedRequest {
   readonly params: GenerationParams;
   readonly format: AnswerFormat;
+  readonly promptCount: number;
   encode(engine: Engine): readonly (readonly TokenId[])[];
 }
 
@@ -162,6 +189,23 @@ export function checkModel(model: string | null, info: EngineInfo): void {
     {
       details: { param: 'model' },
     },
+  );
+}
+
+/**
+ * Text far beyond the context is refused by its length: to count its tokens would keep everybody waiting.
+ * @throws AppError `context_length_exceeded`
+ */
+function checkTextLength(texts: readonly string[], { maxContext }: EngineInfo, param: string): void {
+  const mostEach = maxContext * MOST_CHARACTERS_PER_TOKEN;
+  const longest = texts.reduce((most, text) => Math.max(most, text.length), 0);
+  const all = texts.reduce((sum, text) => sum + text.length, 0);
+  if (longest <= mostEach && all <= mostEach * MOST_FULL_TEXTS) return;
+  throw new AppError(
+    'context_length_exceeded',
+    `Expected a prompt of at most ${mostEach} characters, and ${mostEach * MOST_FULL_TEXTS} in all prompts of a request, ` +
+      `for a context of ${maxContext} tokens, got ${longest} and ${all}. Shorten it.`,
+    { details: { param, maxContext } },
   );
 }
 

@@ -30,6 +30,8 @@ export interface ServerMetricsOptions {
 export interface ServerMetrics extends EngineObserver {
   /** A gap between two deliveries of tokens of one answer. */
   onTokenGap(gapMs: number): void;
+  /** A request that a full queue had no room for, by the limit that it reached. */
+  onRejection(limit: string): void;
   /** An answer that ended in an error, by the error's code. */
   onError(code: string): void;
   readonly contentType: string;
@@ -118,11 +120,20 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
   const prefixHits = counter('prefix_cache_hits_total', 'Prompt tokens found there, which were not computed.');
   const generationTokens = counter('generation_tokens_total', 'Tokens emitted.');
   const success = counter('request_success_total', 'Answers that ended, by reason.', 'finished_reason');
+  const rejections = counter(
+    'admission_rejections_total',
+    'Requests that the queue had no room for, by the limit that they reached.',
+    'reason',
+  );
   const errors = counter('request_errors_total', 'Requests that ended in an error, by code.', 'code', true);
 
   gauge('num_requests_running', 'Sequences that take part in steps.', (load) => load.running);
   gauge('num_requests_waiting', 'Requests that wait for a free sequence.', (load) => load.waiting);
-  gauge('kv_cache_usage_perc', 'Share of the cache in use, 0 to 1.', (load) => load.cacheUsage);
+  gauge(
+    'kv_cache_usage_perc',
+    'Share of the memory for caches that running requests have reserved, 0 to 1.',
+    (load) => load.cacheUsage,
+  );
 
   const stepSeconds = histogram('step_seconds', 'Duration of a target step.', STEP_BUCKETS, true);
   const draftSeconds = histogram(
@@ -204,6 +215,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       if (laterTokens > 0) perOutputToken((totalMs - firstTokenMs) / laterTokens / 1000);
     },
     onTokenGap: (gapMs) => interToken(gapMs / 1000),
+    onRejection: (limit) => rejections(1, limit),
     onError: (code) => errors(1, code),
     contentType: registry.contentType,
     async render(): Promise<string> {

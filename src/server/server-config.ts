@@ -14,6 +14,8 @@ export interface RequestLimits {
   readonly maxMessages: number;
   /** Answers of one request: n times the number of prompts. */
   readonly maxChoices: number;
+  /** Tokens that all answers of one request may have together. */
+  readonly maxRequestTokens: number;
 }
 
 export interface WebSocketLimits {
@@ -40,6 +42,10 @@ export interface ServerConfig {
   readonly allowedOrigins: readonly string[];
   readonly limits: RequestLimits;
   readonly webSocket: WebSocketLimits;
+  /** Requests of one API key, or of all callers without keys, at the same moment; null: any number. */
+  readonly maxRequestsPerKey: number | null;
+  /** Milliseconds from a request's arrival to the end of its answer; null: any. */
+  readonly requestTimeoutMs: number | null;
   /** How long `close()` lets running answers finish before it cuts them. */
   readonly closeGraceMs: number;
 }
@@ -55,6 +61,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
     maxStopTokenIds: 128,
     maxMessages: 2048,
     maxChoices: 128,
+    maxRequestTokens: 262_144,
   },
   webSocket: {
     maxConnections: 256,
@@ -65,5 +72,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
     idleTimeoutMs: 300_000,
     maxErrorFrames: 16,
   },
+  maxRequestsPerKey: null,
+  requestTimeoutMs: null,
   closeGraceMs: 10_000,
 };

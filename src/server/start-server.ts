@@ -6,6 +6,7 @@ import { AppError } from '../core/app-error.ts';
 import { createApiKeyCheck } from './api-keys.ts';
 import { type AppOptions, createApp, createGenerationService } from './app.ts';
 import { systemClock } from './clock.ts';
+import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { createFailureReport } from './failure-report.ts';
 import { HttpError } from './http-error.ts';
 import { createOriginCheck } from './origin-check.ts';
@@ -41,7 +42,8 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     const reply = reportFailure(malformed(400, reason), requestId);
     return Response.json(reply.body, { status: reply.status, headers: { ...reply.headers, 'x-request-id': requestId } });
   };
-  const app = createApp(options);
+  const concurrency = new ConcurrencyLimit(config.maxRequestsPerKey);
+  const app = createApp({ ...options, concurrency });
   const listener = getRequestListener(
     (request, env) => {
       const { headers, httpVersion } = env.incoming;
@@ -68,6 +70,7 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     status: options.status,
     config,
     service: createGenerationService(options),
+    concurrency,
     checkKey: createApiKeyCheck(config.apiKeys),
     checkOrigin: createOriginCheck({ host, port, allowedOrigins: config.allowedOrigins }),
     reportFailure,

@@ -129,6 +129,21 @@ describe('a request on a WebSocket', () => {
   });
 });
 
+test('a request is refused beyond the limit of its caller, over HTTP too', async () => {
+  const gate = new Gate();
+  const { url } = await start({ engine: holdAt(0, gate), config: { maxRequestsPerKey: 1 } });
+  const client = await WsClient.connect(url, PATH);
+  for (const id of ['a', 'b']) client.send({ prompt: 'x', request_id: id, max_tokens: 1 });
+  expect((await client.answer('b'))[0]).toMatchObject({ error: { code: 'rate_limited' } });
+  const body = JSON.stringify({ prompt: 'x' });
+  const overHttp = await fetch(url + PATH, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  expect(overHttp.status).toBe(429);
+  gate.open();
+  await client.answer('a');
+  client.send({ prompt: 'x', request_id: 'c', max_tokens: 1 });
+  expect((await client.answer('c')).some((frame) => 'error' in frame)).toBe(false);
+});
+
 describe('a frame that is no request', () => {
   test.each<readonly [string, string | Buffer, string]>([
     ['no JSON', '{"prompt":', 'invalid_json'],

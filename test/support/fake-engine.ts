@@ -137,7 +137,9 @@ export class FakeEngine implements Engine {
   async #enter(): Promise<void> {
     if (this.#running >= this.info.maxSequences) {
       if (this.#queue.length >= (this.#options.maxWaiting ?? 64)) {
-        throw new AppError('overloaded', 'Expected room in the queue, got a full one. Try again later.');
+        throw new AppError('overloaded', 'Expected room in the queue, got a full one. Try again later.', {
+          details: { limit: 'max_num_queued_reqs' },
+        });
       }
       await new Promise<void>((resolve) => this.#queue.push(resolve));
     }

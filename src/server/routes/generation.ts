@@ -1,6 +1,7 @@
 /** `POST /v1/completions` and `POST /v1/chat/completions`. */
 import type { Context, Hono } from 'hono';
 import type { AppEnv } from '../app-env.ts';
+import type { ConcurrencyLimit } from '../concurrency-limit.ts';
 import type { ReportFailure } from '../failure-report.ts';
 import { GENERATION_PATHS, type GenerationKind, type GenerationService } from '../generation-service.ts';
 import { readJsonBody } from '../read-json-body.ts';
@@ -8,6 +9,7 @@ import { sseResponse } from '../sse.ts';
 
 export interface GenerationRouteOptions {
   readonly service: GenerationService;
+  readonly concurrency: ConcurrencyLimit;
   readonly maxBodyBytes: number;
   readonly reportFailure: ReportFailure;
 }
@@ -20,11 +22,28 @@ export function addGenerationRoutes(app: Hono<AppEnv>, options: GenerationRouteO
 }
 
 async function answer(context: Context<AppEnv>, kind: GenerationKind, options: GenerationRouteOptions): Promise<Response> {
-  const { service, maxBodyBytes, reportFailure } = options;
+  // A body is read only for a server that could answer it, and for a caller who may ask.
+  options.service.readyEngine();
+  const leave = options.concurrency.enter(context.get('caller'));
+  let isStreamed = false;
+  try {
+    const response = await respond(context, kind, options, leave);
+    isStreamed = context.get('access').isStreamed;
+    return response;
+  } finally {
+    if (!isStreamed) leave();
+  }
+}
+
+/** @param onEnd called when a stream has ended, if there is one */
+async function respond(
+  context: Context<AppEnv>,
+  kind: GenerationKind,
+  { service, maxBodyBytes, reportFailure }: GenerationRouteOptions,
+  onEnd: () => void,
+): Promise<Response> {
   const requestId = context.get('requestId');
   const access = context.get('access');
-  // A body is read only for a server that could answer it.
-  service.readyEngine();
   const plan = service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId);
   const { params } = plan;
   const { signal } = context.req.raw;
@@ -43,6 +62,9 @@ async function answer(context: Context<AppEnv>, kind: GenerationKind, options: G
       errorCode = reply.body.error.code;
       return reply.body;
     },
-    onEnd: () => access.write(200, errorCode),
+    onEnd() {
+      access.write(200, errorCode);
+      onEnd();
+    },
   });
 }

@@ -2,7 +2,9 @@
 import type { RawData, WebSocket } from 'ws';
 import { AppError } from '../../core/app-error.ts';
 import { AccessEntry } from '../access-log.ts';
+import type { Caller } from '../api-keys.ts';
 import type { Clock } from '../clock.ts';
+import type { ConcurrencyLimit } from '../concurrency-limit.ts';
 import { CLOSE_CODE, errorReply } from '../error-response.ts';
 import type { ReportFailure } from '../failure-report.ts';
 import type { GenerationKind, GenerationService } from '../generation-service.ts';
@@ -16,6 +18,8 @@ export interface ConnectionOptions {
   readonly kind: GenerationKind;
   readonly path: string;
   readonly service: GenerationService;
+  readonly concurrency: ConcurrencyLimit;
+  readonly caller: Caller;
   readonly limits: WebSocketLimits;
   readonly reportFailure: ReportFailure;
   readonly logger: Logger;
@@ -105,7 +109,9 @@ export class WebSocketConnection {
     const signal = AbortSignal.any([cancel, this.#closed.signal]);
     let done: object = { type: 'done', request_id: requestId };
     let log: readonly [status: number, errorCode?: string] = [200];
+    let leave = (): void => undefined;
     try {
+      leave = this.#options.concurrency.enter(this.#options.caller);
       if (this.#isDraining) {
         throw new AppError('unavailable', 'Expected a running server, got one that is shutting down. Try another one.');
       }
@@ -125,6 +131,7 @@ export class WebSocketConnection {
         await this.#send({ ...reply.body, request_id: requestId });
       }
     }
+    leave();
     // Before the frame, so that a client that has read it may use the id again.
     this.#running.delete(requestId);
     this.#lastActivity = clock.monotonicMs();

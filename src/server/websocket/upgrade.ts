@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { AppError } from '../../core/app-error.ts';
 import type { EngineStatus } from '../../engine/engine.ts';
-import type { ApiKeyCheck } from '../api-keys.ts';
+import type { ApiKeyCheck, Caller } from '../api-keys.ts';
 import { CLOSE_CODE, type ErrorReply } from '../error-response.ts';
 import type { ReportFailure } from '../failure-report.ts';
 import { GENERATION_PATHS, type GenerationKind, unavailable } from '../generation-service.ts';
@@ -14,7 +14,7 @@ import { requestIdFromHeader } from '../request-id.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type ConnectionOptions, refuseConnection, WebSocketConnection } from './connection.ts';
 
-export interface UpgradeOptions extends Omit<ConnectionOptions, 'kind' | 'path' | 'limits'> {
+export interface UpgradeOptions extends Omit<ConnectionOptions, 'kind' | 'path' | 'limits' | 'caller'> {
   readonly status: () => EngineStatus;
   readonly config: ServerConfig;
   readonly checkKey: ApiKeyCheck;
@@ -53,8 +53,9 @@ export function attachWebSocket(server: Server, options: UpgradeOptions): WebSoc
       const timer = setTimeout(() => socket.terminate(), REFUSED_CLOSE_MS);
       socket.once('close', () => clearTimeout(timer));
     };
+    let caller: Caller;
     try {
-      options.checkKey(request.headers.authorization);
+      caller = options.checkKey(request.headers.authorization);
     } catch (error) {
       refuse(error as AppError);
       return;
@@ -71,7 +72,7 @@ export function attachWebSocket(server: Server, options: UpgradeOptions): WebSoc
         new AppError('overloaded', `Expected at most ${config.webSocket.maxConnections} connections, got one more. Try later.`),
       );
     } else {
-      connections.set(socket, new WebSocketConnection(socket, { ...options, kind, path, limits: config.webSocket }));
+      connections.set(socket, new WebSocketConnection(socket, { ...options, kind, path, caller, limits: config.webSocket }));
       socket.once('close', () => connections.delete(socket));
     }
   };

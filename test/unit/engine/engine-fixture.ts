@@ -45,6 +45,7 @@ export interface EngineOptions extends Partial<Omit<ScriptedTargetOptions, 'voca
   readonly draftTokens?: number;
   readonly maxWaiting?: number;
   readonly limits?: Partial<EngineLimits>;
+  readonly cacheBytes?: number;
 }
 
 export class Recorder implements EngineObserver {
@@ -72,6 +73,7 @@ export function openEngine({
   draftTokens,
   maxWaiting = 64,
   limits = {},
+  cacheBytes = 1e9,
   ...options
 }: EngineOptions) {
   const target = new ScriptedTarget({
@@ -98,6 +100,7 @@ export function openEngine({
     model: 'scripted',
     samplingDefaults: {},
     maxWaiting,
+    cacheBytes,
     limits: { ...DEFAULT_ENGINE_LIMITS, prefixCacheBytes: 0, ...limits },
     observers: [recorder],
   });

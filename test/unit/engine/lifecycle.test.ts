@@ -91,11 +91,33 @@ describe('requests beyond the sequences there are', () => {
     const { engine } = openEngine({ nextLogits, maxSequences: 2, maxWaiting: 1, duringStep: () => gate.opened });
     const three = ['a', 'b', 'c'].map((prompt) => answerOf(engine.generate(request(prompt, { maxTokens: 3 }), NEVER)));
     await until('two run', () => engine.load().running === 2);
-    const refused = expect.objectContaining({ code: 'overloaded' });
+    const refused = expect.objectContaining({ code: 'overloaded', details: { limit: 'max_num_queued_reqs' } });
     expect(() => engine.generate(request('d'), NEVER)).toThrowError(refused);
     gate.open();
     await Promise.all(three);
     await answerOf(engine.generate(request('d', { maxTokens: 3 }), NEVER));
+  });
+
+  it('are refused when their prompts are too long together, and one of any length is welcome when nobody waits', async () => {
+    const gate = new Gate();
+    const { engine } = openEngine({
+      nextLogits,
+      maxSequences: 1,
+      limits: { maxWaitingTokens: 10 },
+      duringStep: () => gate.opened,
+    });
+    const ask = (length: number) =>
+      answerOf(engine.generate(request(new Array<number>(length).fill(1), { maxTokens: 1, ignoreEos: true }), NEVER));
+    const answers = [ask(30)];
+    await until('one runs', () => engine.load().running === 1);
+    answers.push(ask(6), ask(4));
+    await until('two wait', () => engine.load().waiting === 2);
+    expect(() => engine.generate(request([1]), NEVER)).toThrowError(
+      expect.objectContaining({ code: 'overloaded', details: { limit: 'max_num_queued_tokens' } }),
+    );
+    gate.open();
+    await Promise.all(answers);
+    await ask(50);
   });
 
   it('are none while sequences are free, though they come at the same moment', async () => {

@@ -9,6 +9,8 @@ const ROWS: readonly (readonly [ErrorCode, number, string, string, number])[] = 
   ['context_length_exceeded', 400, 'invalid_request_error', 'context_length_exceeded', 1008],
   ['unauthorized', 401, 'invalid_request_error', 'invalid_api_key', 1008],
   ['overloaded', 503, 'overloaded_error', 'overloaded', 1013],
+  ['rate_limited', 429, 'rate_limit_error', 'rate_limited', 1013],
+  ['timeout', 408, 'timeout_error', 'timeout', 1013],
   ['unavailable', 503, 'unavailable_error', 'unavailable', 1013],
   ['aborted', 499, 'invalid_request_error', 'aborted', 1000],
   ['invalid_config', 500, 'server_error', 'internal_error', 1011],
@@ -32,7 +34,7 @@ describe('the error table', () => {
     expect(reply.body.error.message).toContain('r1');
   });
 
-  test.each(['overloaded', 'unavailable'] as const)('says when to come back after %s', (code) => {
+  test.each(['overloaded', 'unavailable', 'rate_limited'] as const)('says when to come back after %s', (code) => {
     expect(errorReply(new AppError(code, 'x'), 'r1').headers['retry-after']).toMatch(/^\d+$/);
   });
 
