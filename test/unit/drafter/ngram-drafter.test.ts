@@ -22,8 +22,21 @@ describe('prompt look-up', () => {
   it('keeps to its own limit and to the budget', async () => {
     const text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2];
     expect(await draft(new NgramDrafter(), text, 3, 2)).toEqual([4, 5]);
-    expect(await draft(new NgramDrafter(), text, 3, 50)).toHaveLength(8);
-    expect(new NgramDrafter().maxDraftTokens).toBe(8);
+    const short = new NgramDrafter({ maxDraftTokens: 5, maxMatch: 4, minMatch: 2 });
+    expect(await draft(short, text, 3, 50)).toHaveLength(5);
+    expect(short.maxDraftTokens).toBe(5);
+  });
+
+  it('ends a draft where it is not likely to hold as a whole', async () => {
+    const text = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 2];
+    const options = { maxDraftTokens: 9, maxMatch: 8, minMatch: 2 };
+    const lengths: number[] = [];
+    for (const leastProbability of [0, 0.35, 0.5, 0.9]) {
+      lengths.push((await draft(new NgramDrafter({ ...options, leastProbability }), text, 3, 9))!.length);
+    }
+    expect(lengths[0]).toBe(9);
+    expect(lengths).toEqual([...lengths].sort((a, b) => b - a));
+    expect(new Set(lengths).size).toBe(4);
   });
 
   it('does not keep the anchor: the sequence may go on otherwise', async () => {
@@ -32,7 +45,7 @@ describe('prompt look-up', () => {
     state.observe({ position: 0, tokens: [1, 2, 3], taps: new Map(), firstRow: 0 });
     const first = await drafter.propose([{ state, anchor: 1, budget: 3 }]);
     expect(await drafter.propose([{ state, anchor: 1, budget: 3 }])).toEqual(first);
-    expect(await drafter.propose([{ state, anchor: 9, budget: 3 }])).toEqual([{ tokens: [] }]);
+    expect(await drafter.propose([{ state, anchor: 9, budget: 3 }])).toEqual([{ tokens: [], probabilities: [] }]);
   });
 
   it('refuses a state of another drafter', async () => {
