@@ -71,8 +71,7 @@ describe.each(['int8', 'f32'] as const)('in %s', (weights) => {
       expect(drafted.numDrafts > 0).toBe(drafter !== 'none');
     });
 
-    // A machine that is busy with other things keeps timers waiting too.
-    it('keeps the event loop free while it decodes', { retry: 3 }, async () => {
+    it('keeps the event loop free while it decodes', { retry: 2 }, async () => {
       const { engine } = opened;
       const decoding = new AbortController();
       const endless = [...GREEDY_QUESTIONS.slice(0, 2), ...SAMPLED_QUESTIONS.slice(0, 2)].map(async (question) => {
@@ -85,7 +84,7 @@ describe.each(['int8', 'f32'] as const)('in %s', (weights) => {
       expect(engine.load().running).toBe(4);
       decoding.abort();
       for (const finish of await Promise.all(endless)) expect(finish?.reason).toBe('aborted');
-      expect(gap).toBeLessThan(10);
+      expect(gap.overloaded ? gap.own : gap.observed).toBeLessThan(10);
     });
 
     it('frees the sequences of requests that were aborted', async () => {
