@@ -1,8 +1,8 @@
 /** Turns the rows of one weight into the bytes of its outputs, a bounded number of rows at a time. */
-import { AppError } from '../core/app-error.ts';
 import { blockBytes, blocksPerRow, quantizeRows } from './block-quantization.ts';
 import { bytesOf } from './file-io.ts';
 import { f32ToBf16, f32ToF16 } from './half-float.ts';
+import { firstNotFinite, notFinite } from './refuse-not-finite.ts';
 import type { ResolvedWeight } from './resolve-weight.ts';
 import type { TensorSink } from './safetensors-writer.ts';
 import type { FloatDtype } from './tensor-dtype.ts';
@@ -14,7 +14,7 @@ const CHUNK_VALUES = 1 << 20;
 /**
  * Hands all outputs of `weight` to `sink`, in row chunks. The event loop turns between chunks.
  *
- * @throws AppError `invalid_checkpoint` when a matrix that is quantised holds a NaN or an infinity, `aborted`
+ * @throws AppError `invalid_checkpoint` when a value is a NaN or an infinity, `aborted`
  */
 export async function convertWeight(weight: ResolvedWeight, sink: TensorSink, signal: AbortSignal | undefined): Promise<void> {
   const { rows, columns } = weight.source;
@@ -38,9 +38,11 @@ type Encoder = (values: Float32Array, start: number, count: number) => readonly 
 
 function plainEncoder(weight: ResolvedWeight, dtype: FloatDtype): Encoder {
   const { name } = weight.outputs[0]!;
-  if (dtype === 'F32') return (values) => [[name, bytesOf(values)]];
   const convert = dtype === 'F16' ? f32ToF16 : f32ToBf16;
-  return (values) => {
+  return (values, start) => {
+    const bad = firstNotFinite(values);
+    if (bad >= 0) throw notFinite(weight.name, start + Math.floor(bad / weight.source.columns));
+    if (dtype === 'F32') return [[name, bytesOf(values)]];
     const halves = new Uint16Array(values.length);
     convert(values, halves);
     return [[name, bytesOf(halves)]];
@@ -55,12 +57,7 @@ function quantizedEncoder(weight: ResolvedWeight, bits: 4 | 8): Encoder {
     const quantized = new Uint8Array(count * blocks * blockBytes(bits));
     const scales = new Float32Array(count * blocks);
     const bad = quantizeRows(bits, source, count, columns, quantized, scales);
-    if (bad >= 0) {
-      throw new AppError(
-        'invalid_checkpoint',
-        `expected finite values in ${weight.name}, got a NaN or an infinity in row ${start + Math.floor(bad / blocks)}; the weights are damaged, so fetch them again`,
-      );
-    }
+    if (bad >= 0) throw notFinite(weight.name, start + Math.floor(bad / blocks));
     return [
       [values!.name, quantized],
       [scale!.name, bytesOf(scales)],

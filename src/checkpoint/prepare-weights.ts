@@ -9,6 +9,7 @@ import { AppError } from '../core/app-error.ts';
 import { cacheWriteError, defaultCacheDir } from './cache-dir.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { convertWeight } from './convert-weight.ts';
+import { refuseNotFinite } from './refuse-not-finite.ts';
 import { outputBytes, type ResolvedWeight, resolveWeight } from './resolve-weight.ts';
 import { writeSafetensors } from './safetensors-writer.ts';
 import { fileState, hashFile, recallDigests, rememberDigests, type SourceDigest, sameState } from './source-digest.ts';
@@ -48,6 +49,7 @@ export async function prepareWeights(options: PrepareWeightsOptions): Promise<Pr
   const toConvert: ResolvedWeight[] = [];
   for (const weight of resolved) {
     if (weight.inPlace === null) toConvert.push(weight);
+    else await refuseNotFinite(weight);
     weight.outputs.forEach((output, index) => {
       if (weight.inPlace !== null) prepared.set(output.name, weight.inPlace[index]!);
     });
