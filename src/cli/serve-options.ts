@@ -146,6 +146,12 @@ export function serveCommand() {
         .default(DEFAULT_ENGINE_LIMITS.prefixCacheBytes, '512MiB'),
     )
     .addOption(
+      new Option('--drafter-timeout-ms <ms>', 'time of a draft; a drafter that takes longer is left out for a minute')
+        .env('BLOCKDRAFT_DRAFTER_TIMEOUT_MS')
+        .argParser(integer(1))
+        .default(DEFAULT_ENGINE_LIMITS.drafterTimeoutMs),
+    )
+    .addOption(
       new Option('--max-num-queued-reqs <n>', 'requests that may wait; more are refused with 503')
         .env('BLOCKDRAFT_MAX_NUM_QUEUED_REQS')
         .argParser(integer(0))

@@ -1,8 +1,8 @@
 /** `blockdraft serve`: the composition of engine and server, and their life. */
 import { basename, resolve } from 'node:path';
-import type { EngineStatus } from '../engine/engine.ts';
+import type { EngineObserver, EngineStatus } from '../engine/engine.ts';
 import { openEngine } from '../engine/open-engine.ts';
-import { createStreamLogger } from '../server/logger.ts';
+import { createStreamLogger, type Logger } from '../server/logger.ts';
 import { createServerMetrics } from '../server/metrics.ts';
 import { DEFAULT_SERVER_CONFIG } from '../server/server-config.ts';
 import { startServer } from '../server/start-server.ts';
@@ -60,13 +60,14 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       maxWaiting: options.maxNumQueuedReqs,
       limits: {
         maxStepMs: options.maxStepMs,
+        drafterTimeoutMs: options.drafterTimeoutMs,
         maxWaitingTokens: options.maxNumQueuedTokens,
         kvCacheBytes: options.kvCacheBytes ?? null,
         prefixCacheBytes: options.prefixCacheBytes,
       },
       servedModelName: model,
       cacheDir: options.cacheDir ?? null,
-      observers: [metrics],
+      observers: [metrics, quarantineLog(logger)],
       signal: loading.signal,
       onProgress(what, done, total) {
         const bar = bars.get(what) ?? createProgressBar(`Preparing the ${what}`, formatBytes);
@@ -92,6 +93,15 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     await server.close();
     if (!loading.signal.aborted) throw error;
   }
+}
+
+function quarantineLog(logger: Logger): EngineObserver {
+  return {
+    onStart: () => undefined,
+    onStep: () => undefined,
+    onFinish: () => undefined,
+    onQuarantine: (drafter, reason) => logger.warn('drafter left out', { drafter, reason }),
+  };
 }
 
 /** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */

@@ -16,8 +16,11 @@ export interface TokensEvent {
   readonly text: string;
 }
 
-/** `stop`: a stop token or stop string; `length`: max_tokens or the context is used up; `aborted`: the caller gave up. */
-export type FinishReason = 'stop' | 'length' | 'aborted';
+/**
+ * `stop`: a stop token or stop string; `length`: max_tokens or the context is used up; `aborted`: the caller gave up;
+ * `error`: it failed, which is for observers only: the caller is told by what is thrown.
+ */
+export type FinishReason = 'stop' | 'length' | 'aborted' | 'error';
 
 export interface FinishEvent {
   readonly type: 'finish';

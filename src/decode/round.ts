@@ -2,7 +2,8 @@
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
 import type { StepResult, Target } from '../target/target.ts';
-import { accept } from './accept.ts';
+import { type Acceptance, accept } from './accept.ts';
+import { breather } from './breather.ts';
 import { chooseToken } from './choose-token.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
 import { type Draft, propose } from './propose.ts';
@@ -18,6 +19,8 @@ export interface SequenceOutcome {
   readonly round: RoundRecord | null;
   /** Why fewer draft tokens were verified than the sequence may have; null when they were not. */
   readonly shortBy: ShortDraftReason | null;
+  /** What makes it impossible to go on with this sequence, and with no other; what it has emitted holds. */
+  readonly failure: { readonly error: unknown } | null;
 }
 
 export interface RoundOutcome {
@@ -53,7 +56,12 @@ export async function decodeRound(
   const result = await target.step(spans, signal);
 
   const verifyMs = performance.now() - drafted;
-  const outcomes = plans.map((plan, span) => commit(plan, span, drafts.get(plan.sequence), result));
+  const outcomes: SequenceOutcome[] = [];
+  const breathe = breather();
+  for (const [span, plan] of plans.entries()) {
+    outcomes.push(commit(plan, span, drafts.get(plan.sequence), result));
+    await breathe();
+  }
   learn(outcomes, drafts, verifyMs);
   return { sequences: outcomes, draftMs: drafted - started, verifyMs };
 }
@@ -69,7 +77,13 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
   let shortBy: ShortDraftReason | null = null;
   if (complete) {
     const choose = (index: number) => chooseToken(result, span, known - 1 + index, sampling, before + index);
-    const acceptance = accept(tokens, choose, (token) => sequence.emit(token));
+    let acceptance: Acceptance;
+    try {
+      acceptance = accept(tokens, choose, (token) => sequence.emit(token));
+    } catch (error) {
+      const emitted = sequence.tokens.slice(before);
+      return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, failure: { error } };
+    }
     cache.truncate(start + known + acceptance.accepted);
     if (answered) {
       round = { drafted: tokens.length, ...acceptance };
@@ -87,7 +101,7 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
   } catch (error) {
     sequence.dropDrafter(error);
   }
-  return { sequence, promptRows: answered ? 0 : known, emitted: sequence.tokens.slice(before), round, shortBy };
+  return { sequence, promptRows: answered ? 0 : known, emitted: sequence.tokens.slice(before), round, shortBy, failure: null };
 }
 
 /** Tells those who choose draft lengths what came of them. */

@@ -10,6 +10,7 @@ import type { Tokenizer } from '../text/tokenizer.ts';
 import { CacheBudget, cacheBytes } from './cache-budget.ts';
 import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
+import { GuardedDrafter } from './guarded-drafter.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { RunningRequest } from './running-request.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
@@ -33,6 +34,18 @@ export interface DecodeEngineParts {
   readonly observers: readonly EngineObserver[];
 }
 
+/** How long a drafter that hung is left out. */
+const QUARANTINE_MS = 60_000;
+
+function guard(served: ServedDrafter, { limits, observers }: DecodeEngineParts): ServedDrafter {
+  const { name } = served;
+  const onQuarantine = (reason: string) => {
+    for (const observer of observers) observer.onQuarantine?.(name, reason);
+  };
+  const options = { name, timeoutMs: limits.drafterTimeoutMs, quarantineMs: QUARANTINE_MS, onQuarantine };
+  return { ...served, drafter: new GuardedDrafter(served.drafter, options) };
+}
+
 export class DecodeEngine implements Engine {
   readonly info: EngineInfo;
   readonly #parts: DecodeEngineParts;
@@ -49,7 +62,7 @@ export class DecodeEngine implements Engine {
 
   constructor(parts: DecodeEngineParts) {
     const { target } = parts;
-    this.#parts = parts;
+    this.#parts = { ...parts, drafters: parts.drafters.map((served) => guard(served, parts)) };
     this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
@@ -179,10 +192,7 @@ export class DecodeEngine implements Engine {
     } catch (error) {
       if (error instanceof AbortedError) return;
       // The step failed for all who took part in it; whoever waits is served next.
-      for (const request of requests) {
-        this.#remove(request);
-        request.fail(error);
-      }
+      for (const request of requests) this.#fail(request, error);
       return;
     } finally {
       for (const { signal } of requests) signal.removeEventListener('abort', check);
@@ -210,11 +220,14 @@ export class DecodeEngine implements Engine {
     for (const request of requests) {
       const { started } = request;
       const outcome = started && outcomes.get(started.sequence);
-      if (!started || !outcome || outcome.emitted.length === 0) continue;
+      if (!started || !outcome) continue;
       const { ending } = started.sequence;
-      const text = ending === null ? started.text.take() : started.text.finish();
-      request.emit({ type: 'tokens', tokens: outcome.emitted, text });
-      if (ending === null) continue;
+      if (outcome.emitted.length > 0) {
+        const text = ending === null ? started.text.take() : started.text.finish();
+        request.emit({ type: 'tokens', tokens: outcome.emitted, text });
+      }
+      if (outcome.failure !== null) this.#fail(request, outcome.failure.error);
+      if (outcome.failure !== null || ending === null) continue;
       this.#remove(request);
       this.#retain(request);
       const finish = request.finish(ending);
@@ -232,8 +245,7 @@ export class DecodeEngine implements Engine {
         this.#start(request);
         this.#running.push(request);
       } catch (error) {
-        this.#release(request);
-        request.fail(error);
+        this.#fail(request, error);
       }
     }
   }
@@ -292,6 +304,12 @@ export class DecodeEngine implements Engine {
   #abort(request: RunningRequest): void {
     this.#retain(request);
     const finish = request.finish({ reason: 'aborted', stopReason: null });
+    for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
+  }
+
+  #fail(request: RunningRequest, error: unknown): void {
+    this.#remove(request);
+    const finish = request.fail(error);
     for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
   }
 

@@ -94,7 +94,10 @@ export interface EngineObserver {
   /** A request got a sequence. */
   onStart(request: GenerateRequest, start: StartReport): void;
   onStep(step: StepReport): void;
+  /** Every request that was accepted ends here once, whatever became of it. */
   onFinish(request: GenerateRequest, finish: FinishEvent): void;
+  /** A drafter did not answer in time, and is left out for a while. */
+  onQuarantine?(drafter: string, reason: string): void;
 }
 
 /** A prompt against the beginnings that are kept. */

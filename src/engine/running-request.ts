@@ -68,9 +68,11 @@ export class RunningRequest {
     return finish;
   }
 
-  fail(error: unknown): void {
+  /** Frees what it holds and tells its reader why. */
+  fail(error: unknown): FinishEvent {
     this.release();
     this.events.fail(error);
+    return this.#finishEvent({ reason: 'error', stopReason: null });
   }
 
   release(): void {

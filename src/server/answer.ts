@@ -93,10 +93,12 @@ function metricsField(head: AnswerHead, finishes: readonly (FinishEvent | undefi
   return { metrics: requestMetrics(allFinished(finishes), { level: head.specMetrics, seed: head.plan.seed }) };
 }
 
-/** `runChoices` turns `aborted` into an error before it comes here. */
+/** `runChoices` turns `aborted` into an error before it comes here, and an `error` is thrown. */
 function told(finish: FinishEvent): AnswerFinish {
   const { reason, stopReason } = finish;
-  if (reason === 'aborted') throw new AppError('internal', 'Expected an answer that ended by itself, got an aborted one.');
+  if (reason === 'aborted' || reason === 'error') {
+    throw new AppError('internal', `Expected an answer that ended by itself, got one that ended with ${reason}.`);
+  }
   return { reason, stopReason };
 }
 

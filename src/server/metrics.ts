@@ -125,6 +125,12 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     'Requests that the queue had no room for, by the limit that they reached.',
     'reason',
   );
+  const quarantines = counter(
+    'drafter_quarantines_total',
+    'Times that a drafter did not answer in time and was left out for a while.',
+    'drafter',
+    true,
+  );
   const errors = counter('request_errors_total', 'Requests that ended in an error, by code.', 'code', true);
 
   gauge('num_requests_running', 'Sequences that take part in steps.', (load) => load.running);
@@ -214,6 +220,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       const laterTokens = finish.completionTokens - 1;
       if (laterTokens > 0) perOutputToken((totalMs - firstTokenMs) / laterTokens / 1000);
     },
+    onQuarantine: (drafter) => quarantines(1, drafter),
     onTokenGap: (gapMs) => interToken(gapMs / 1000),
     onRejection: (limit) => rejections(1, limit),
     onError: (code) => errors(1, code),

@@ -112,11 +112,9 @@ export class FakeEngine implements Engine {
     try {
       yield* run.events();
     } finally {
-      if (!run.hasFailed) {
-        const finish = run.finish ?? run.end('aborted', null);
-        this.finishes.push(finish);
-        this.#options.observer?.onFinish(request, finish);
-      }
+      const finish = run.finish ?? run.end(run.hasFailed ? 'error' : 'aborted', null);
+      this.finishes.push(finish);
+      this.#options.observer?.onFinish(request, finish);
       this.#cachePositions -= promptTokens.length;
       this.#running -= 1;
       this.#queue.shift()?.();

@@ -53,6 +53,12 @@ export class Recorder implements EngineObserver {
   readonly steps: StepReport[] = [];
   readonly finishes: { readonly request: GenerateRequest; readonly finish: FinishEvent }[] = [];
 
+  readonly quarantines: [drafter: string, reason: string][] = [];
+
+  onQuarantine(drafter: string, reason: string): void {
+    this.quarantines.push([drafter, reason]);
+  }
+
   onStart(_request: GenerateRequest, start: StartReport): void {
     this.starts.push(start);
   }

@@ -293,7 +293,7 @@ describe('a request that cannot be served', () => {
     expect(engine.load().running).toBe(0);
     // The others were in the middle of their first step.
     expect(engine.steps).toBe(0);
-    expect(engine.finishes.map(({ reason }) => reason)).toEqual(['aborted', 'aborted']);
+    expect(engine.finishes.map(({ reason }) => reason)).toEqual(['error', 'aborted', 'aborted']);
   });
 });
 

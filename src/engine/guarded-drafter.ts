@@ -1,0 +1,102 @@
+/** A drafter whose calls end: one that does not answer in time is left alone for a while. */
+import type { Position } from '../core/token.ts';
+import type { Drafter, DraftRequest, DraftState, ForkedState, Proposal } from '../drafter/drafter.ts';
+
+export interface GuardOptions {
+  readonly name: string;
+  readonly timeoutMs: number;
+  readonly quarantineMs: number;
+  /** Told when the drafter was put away. */
+  readonly onQuarantine: (reason: string) => void;
+}
+
+/**
+ * The sequences that were asked about go on without it, as after any other failure. New ones do not get it before the
+ * quarantine has passed and the call that hung has come to its end, as a drafter serves one call at a time. A drafter
+ * that never returns to the event loop hangs everything; nothing here can help that.
+ */
+export class GuardedDrafter implements Drafter {
+  readonly kind: string;
+  readonly maxDraftTokens: number;
+  readonly taps: readonly number[];
+  readonly bytesPerPosition: number;
+  readonly fork?: NonNullable<Drafter['fork']>;
+  readonly #inner: Drafter;
+  readonly #options: GuardOptions;
+  /** The call that hangs. */
+  #hung: Promise<void> | null = null;
+  #quarantinedUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(inner: Drafter, options: GuardOptions) {
+    this.#inner = inner;
+    this.#options = options;
+    this.kind = inner.kind;
+    this.maxDraftTokens = inner.maxDraftTokens;
+    this.taps = inner.taps;
+    this.bytesPerPosition = inner.bytesPerPosition ?? 0;
+    if (inner.fork !== undefined) this.fork = (state, length) => this.#forked(state, length);
+  }
+
+  get quarantined(): boolean {
+    return this.#hung !== null || performance.now() < this.#quarantinedUntil;
+  }
+
+  /** @throws Error while the drafter is in quarantine */
+  open(): DraftState {
+    this.#refuseInQuarantine();
+    return this.#inner.open();
+  }
+
+  #forked(state: DraftState, length: Position): ForkedState {
+    this.#refuseInQuarantine();
+    return this.#inner.fork!(state, length);
+  }
+
+  #refuseInQuarantine(): void {
+    const { name, timeoutMs } = this.#options;
+    if (this.quarantined) throw new Error(`${name} did not answer within ${timeoutMs} ms, and is left out for a while`);
+  }
+
+  /** @throws Error when the drafter takes too long; its signal has aborted then */
+  async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
+    const { name, timeoutMs } = this.#options;
+    const expired = new AbortController();
+    const reason = `${name} did not answer within ${timeoutMs} ms`;
+    const work = this.#inner.propose(requests, AbortSignal.any([signal, expired.signal]));
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new Error(reason));
+        this.#putAway(work, reason);
+        expired.abort();
+      }, timeoutMs);
+    });
+    try {
+      return await Promise.race([work, timeout]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #putAway(work: Promise<unknown>, reason: string): void {
+    const settled = () => {
+      this.#hung = null;
+    };
+    this.#hung = work.then(settled, settled);
+    this.#quarantinedUntil = performance.now() + this.#options.quarantineMs;
+    this.#options.onQuarantine(reason);
+  }
+
+  /** Waits for a call that hangs, but not for ever: what it still uses is then left to the end of the process. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#hung !== null) {
+      let timer: NodeJS.Timeout | undefined;
+      const patience = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, this.#options.timeoutMs);
+      });
+      await Promise.race([this.#hung, patience]);
+      clearTimeout(timer);
+    }
+    if (this.#hung === null) await this.#inner[Symbol.asyncDispose]();
+  }
+}
