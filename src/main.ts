@@ -1,6 +1,8 @@
 /** Entry of the command line. */
 import { readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
+import { runCompare } from './cli/compare.ts';
+import { compareCommand } from './cli/compare-options.ts';
 import { runDiagnose } from './cli/diagnose.ts';
 import { diagnoseCommand } from './cli/diagnose-options.ts';
 import { importCommand } from './cli/import-command.ts';
@@ -8,6 +10,8 @@ import { inspectCommand } from './cli/inspect-command.ts';
 import { pullCommand } from './cli/pull-command.ts';
 import { serve } from './cli/serve.ts';
 import { serveCommand } from './cli/serve-options.ts';
+import { runValidate } from './cli/validate.ts';
+import { validateCommand } from './cli/validate-options.ts';
 import { AppError } from './core/app-error.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
@@ -20,6 +24,8 @@ const program = new Command('blockdraft')
     { isDefault: true },
   )
   .addCommand(diagnoseCommand().action(runDiagnose))
+  .addCommand(validateCommand().action(runValidate))
+  .addCommand(compareCommand().action(runCompare))
   .addCommand(pullCommand())
   .addCommand(importCommand())
   .addCommand(inspectCommand());

@@ -1,0 +1,76 @@
+/** Options that the commands which measure drafters have in common. */
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import type { Device } from '../onnx/device.ts';
+import { DEFAULT_TARGET, integer } from './serve-options.ts';
+
+export const BUNDLED_PROMPTS = resolve(import.meta.dirname, '../validate/prompts/by-category.jsonl');
+
+export function decimal(least: number, most = Number.POSITIVE_INFINITY) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (text.trim() !== '' && Number.isFinite(value) && value >= least && value <= most) return value;
+    throw new InvalidArgumentError(
+      `Expected a number of at least ${least}${most < Number.POSITIVE_INFINITY ? ` and at most ${most}` : ''}.`,
+    );
+  };
+}
+
+/** Which models, which prompts and how they are run. */
+export function measuringCommand(name: string) {
+  return new Command(name)
+    .addOption(
+      new Option('--target <folder>', 'Hugging Face folder of the target')
+        .env('BLOCKDRAFT_TARGET')
+        .default(DEFAULT_TARGET, 'the embedded SmolLM2-135M-Instruct'),
+    )
+    .addOption(
+      new Option('--prompts <file>', 'JSON lines with messages or prompt, and perhaps id and category').default(
+        BUNDLED_PROMPTS,
+        'a bundled set of 64 in 8 categories',
+      ),
+    )
+    .addOption(
+      new Option('--limit <n>', 'take so many prompts, evenly from all categories (default: all)').argParser(integer(2)),
+    )
+    .addOption(
+      new Option('--seed <n>', 'of sampling, of intervals and of the choice of prompts').argParser(integer(0)).default(0),
+    )
+    .addOption(new Option('--max-tokens <n>', 'longest answer').argParser(integer(2)).default(96))
+    .addOption(
+      new Option('--weights <format>', 'how matrices are stored')
+        .env('BLOCKDRAFT_WEIGHTS')
+        .choices(['int8', 'int4', 'f32'] as const)
+        .default('int8' as const),
+    )
+    .addOption(
+      new Option('--device <device>', 'where to compute')
+        .env('BLOCKDRAFT_DEVICE')
+        .choices(['cpu', 'cuda'] as const)
+        .default('cpu' as const),
+    )
+    .addOption(new Option('--device-id <n>', 'which CUDA device').env('BLOCKDRAFT_DEVICE_ID').argParser(integer(0)).default(0))
+    .addOption(
+      new Option('--threads <n>', 'threads of one run')
+        .env('BLOCKDRAFT_THREADS')
+        .argParser(integer(1, 1024))
+        .default(availableParallelism(), 'all cores'),
+    )
+    .addOption(
+      new Option('--max-context <n>', "positions per sequence, prompt and answer (default: the model's)")
+        .env('BLOCKDRAFT_MAX_CONTEXT')
+        .argParser(integer(2)),
+    )
+    .addOption(
+      new Option('--cache-dir <folder>', 'where converted weights are kept (default: ~/.cache/blockdraft)').env(
+        'BLOCKDRAFT_CACHE_DIR',
+      ),
+    );
+}
+
+export type MeasuringOptions = ReturnType<ReturnType<typeof measuringCommand>['opts']>;
+
+export function chosenDevice({ device, deviceId }: Pick<MeasuringOptions, 'device' | 'deviceId'>): Device {
+  return device === 'cuda' ? { kind: 'cuda', deviceId } : { kind: 'cpu' };
+}

@@ -1,0 +1,59 @@
+/** `blockdraft validate --watch`. */
+import { basename, resolve } from 'node:path';
+import { AppError } from '../core/app-error.ts';
+import { readPrompts } from '../validate/recording/read-prompts.ts';
+import { type NamedPath, watchRuns } from '../validate/watch/watch.ts';
+import { watchText } from '../validate/watch/watch-page.ts';
+import { runInterruptibly } from './validate-interrupt.ts';
+import type { ValidateCommandOptions } from './validate-options.ts';
+import { chosenDevice } from './validate-shared-options.ts';
+
+/** Runs until it is interrupted, or to the end of what is there with --once; either way that is a success. */
+export async function runWatch(options: ValidateCommandOptions): Promise<void> {
+  await runInterruptibly(async (signal, show) => {
+    const runs = options.watch.map((words) => namedPath(words, (path) => basename(resolve(path))));
+    const [first] = runs;
+    const watch = await watchRuns({
+      target: options.target,
+      prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
+      weights: options.weights,
+      device: chosenDevice(options),
+      threads: options.threads,
+      maxContext: options.maxContext ?? null,
+      cacheDir: options.cacheDir ?? null,
+      concurrency: options.concurrency,
+      maxTokens: options.maxTokens,
+      temperature: options.temperature[0] ?? 0,
+      seed: options.seed,
+      runs: distinct(runs),
+      logs: options.trainingLog.map((words) => namedPath(words, () => first?.name ?? 'run')),
+      out: options.out ?? null,
+      once: options.once,
+      pollSeconds: options.pollSeconds,
+      signal,
+      onCheckpoint: (run, { step }) => process.stderr.write(`${run}: step ${step}\n`),
+      onAnswer: (done, total) => show('Drafting behind every token', String, done, total),
+      onMeasured: (measured) => process.stdout.write(options.once ? '' : watchText(measured)),
+      onFailed: ({ folder }, error) =>
+        process.stderr.write(
+          `blockdraft: ${folder} is passed over: ${error instanceof Error ? error.message : String(error)}\n`,
+        ),
+    });
+    process.stdout.write(watchText(watch));
+    return 0;
+  });
+}
+
+function namedPath(words: string, nameOf: (path: string) => string): NamedPath {
+  const [, name, path = words] = /^([\w.-]+)=(.+)$/.exec(words) ?? [];
+  return { name: name ?? nameOf(path), path };
+}
+
+function distinct(runs: readonly NamedPath[]): readonly NamedPath[] {
+  const twice = runs.find(({ name }, i) => runs.findIndex((run) => run.name === name) !== i);
+  if (twice === undefined) return runs;
+  throw new AppError(
+    'invalid_config',
+    `Expected runs of different names, got ${twice.name} twice; name them with --watch name=folder`,
+  );
+}

@@ -1,0 +1,116 @@
+/** A target and drafters, opened as the server opens them, for measurements. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { AppError } from '../../core/app-error.ts';
+import type { TokenId } from '../../core/token.ts';
+import { declaredFormat } from '../../drafter/dflash/declared-format.ts';
+import { readDflashConfig } from '../../drafter/dflash/dflash-config.ts';
+import { NGRAM_DEFAULTS } from '../../drafter/ngram/ngram-drafter.ts';
+import type { EngineObserver } from '../../engine/engine.ts';
+import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../engine/open-engine.ts';
+import { type ChatTemplate, loadChatTemplate } from '../../text/chat-template.ts';
+import { loadTokenizer, type Tokenizer } from '../../text/tokenizer.ts';
+import type { DiagnosisPrompt } from '../recording/prompt.ts';
+import { type MeasuredDrafter, measuredDrafter } from './measured-drafter.ts';
+
+export interface OpenMeasuredOptions
+  extends Pick<OpenEngineOptions, 'target' | 'weights' | 'device' | 'threads' | 'maxContext' | 'cacheDir'> {
+  /** As for the server: a built-in name or a folder each, perhaps with `name=` before it; at least one. */
+  readonly drafters: readonly string[];
+  /** Requests decoded together. */
+  readonly concurrency: number;
+  /** Of the engine's first drafter; null: as long as it makes them, or `auto` where that is not known before loading. */
+  readonly draftTokens: number | 'auto' | null;
+  /** Of the engine. */
+  readonly observers?: readonly EngineObserver[];
+  readonly onProgress?: OpenEngineOptions['onProgress'];
+  readonly signal?: AbortSignal;
+}
+
+export interface OpenedDrafter extends MeasuredDrafter {
+  /** Null for drafters without files. */
+  readonly folder: string | null;
+}
+
+export class Measured implements AsyncDisposable {
+  readonly opened: OpenedEngine;
+  readonly drafters: readonly OpenedDrafter[];
+  /** Of the engine's first drafter. */
+  readonly draftTokens: number | 'auto';
+  readonly tokenizer: Tokenizer;
+  readonly template: ChatTemplate;
+
+  private constructor(parts: Pick<Measured, 'opened' | 'drafters' | 'draftTokens' | 'tokenizer' | 'template'>) {
+    this.opened = parts.opened;
+    this.drafters = parts.drafters;
+    this.draftTokens = parts.draftTokens;
+    this.tokenizer = parts.tokenizer;
+    this.template = parts.template;
+  }
+
+  /** @throws AppError naming what cannot be loaded and why */
+  static async open(options: OpenMeasuredOptions): Promise<Measured> {
+    const { onProgress, signal, concurrency } = options;
+    const [tokenizer, template] = await Promise.all([loadTokenizer(options.target), loadChatTemplate(options.target)]);
+    const { target, drafters: chosen, weights, device, threads, maxContext, cacheDir } = options;
+    const draftTokens = options.draftTokens ?? longestDraft(chosen[0] ?? '', target);
+    const opened = await openEngine({
+      ...{ target, drafters: chosen, weights, device, threads, maxContext, cacheDir },
+      drafterModules: [],
+      draftTokens,
+      maxSequences: concurrency,
+      maxRows: Math.max(256, concurrency * 16),
+      maxWaiting: concurrency,
+      servedModelName: null,
+      observers: options.observers ?? [],
+      ...(onProgress === undefined ? {} : { onProgress }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    try {
+      if (opened.drafters.length === 0) {
+        throw new AppError(
+          'invalid_config',
+          `Expected a drafter to measure, got ${options.drafters.join(', ')}; name one with --drafter`,
+        );
+      }
+      const drafters = await Promise.all(
+        opened.drafters.map(async ({ name, drafter }, i): Promise<OpenedDrafter> => {
+          const folder = drafterFolder(options.drafters[i] as string, options.target);
+          return { ...(await measuredDrafter(name, drafter, folder)), folder };
+        }),
+      );
+      return new Measured({ opened, drafters, tokenizer, template, draftTokens });
+    } catch (error) {
+      await opened.engine[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** The longest draft that any of the drafters makes. */
+  get maxDraftTokens(): number {
+    return Math.max(...this.drafters.map(({ drafter }) => drafter.maxDraftTokens));
+  }
+
+  promptTokens({ messages }: DiagnosisPrompt): TokenId[] {
+    const text = this.template.render(messages, { addGenerationPrompt: true });
+    return this.tokenizer.encode(text, { addSpecialTokens: false });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.opened.engine[Symbol.asyncDispose]();
+  }
+}
+
+/** The folder that the words for a drafter mean; null for a drafter without one. */
+function drafterFolder(words: string, target: string): string | null {
+  const [, what = words] = /^[\w.-]+=(.+)$/.exec(words) ?? [];
+  if (what === 'dflash') return `${resolve(target)}-dflash`;
+  return existsSync(what) ? resolve(what) : null;
+}
+
+/** Whole drafts, where their length is known before loading. */
+function longestDraft(words: string, target: string): number | 'auto' {
+  const folder = drafterFolder(words, target);
+  if (folder === null) return /(^|=)ngram$/.test(words) ? NGRAM_DEFAULTS.maxDraftTokens : 'auto';
+  return declaredFormat(folder).layout === null ? 'auto' : readDflashConfig(folder).blockSize - 1;
+}

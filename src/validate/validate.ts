@@ -1,0 +1,226 @@
+/** The whole validation of a drafter: decode with it, ask it by teacher forcing, time it, and report. */
+import { join } from 'node:path';
+import { AbortedError } from '../core/aborted-error.ts';
+import { AppError } from '../core/app-error.ts';
+import type { SamplingParams } from '../core/sampling-params.ts';
+import { AutoLength } from '../decode/draft-length/auto-length.ts';
+import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
+import type { StepReport } from '../engine/engine.ts';
+import { measureCosts } from '../engine/measure-costs.ts';
+import { AnswerStore } from './measure/answer-store.ts';
+import type { DecodeJob } from './measure/decode-jobs.ts';
+import { forcedPass } from './measure/forced-pass.ts';
+import { Measured, type OpenedDrafter, type OpenMeasuredOptions } from './measure/open-measured.ts';
+import { servedPass } from './measure/served-pass.ts';
+import { speedPass } from './measure/speed-pass.ts';
+import type { DiagnosisPrompt } from './recording/prompt.ts';
+import { takeEvenly } from './recording/read-prompts.ts';
+import { buildReport } from './report/build-report.ts';
+import { forcedRun } from './report/forced-walk.ts';
+import type { Thresholds } from './report/gates.ts';
+import { provenance } from './report/provenance.ts';
+import type { Report, Settings } from './report/report-schema.ts';
+import { speedReport } from './report/speed-report.ts';
+
+export type ValidationStage = 'decoding' | 'timing';
+
+export interface ValidateOptions extends Omit<OpenMeasuredOptions, 'drafters'> {
+  readonly drafter: string;
+  readonly prompts: readonly DiagnosisPrompt[];
+  /** Where they come from. */
+  readonly promptsFile: string;
+  readonly maxTokens: number;
+  /** The first one is reported in detail. */
+  readonly temperatures: readonly number[];
+  readonly seed: number;
+  /** Null: as long as the drafter makes them; `auto`: as long as they pay. */
+  readonly draftTokens: number | 'auto' | null;
+  /** Prompts that are timed; 0: none. */
+  readonly speedPrompts: number;
+  readonly speedRepeats: number;
+  /** Folder for the answers; null: they are not kept. */
+  readonly out: string | null;
+  /** Go on with the answers in that folder. */
+  readonly resume: boolean;
+  readonly thresholds: Thresholds;
+  readonly onStage?: (stage: ValidationStage, done: number, total: number) => void;
+}
+
+export interface Validation {
+  readonly report: Report;
+  readonly store: AnswerStore;
+}
+
+/** Prompts between two savings, in multiples of those decoded together: enough that the last ones of each hardly cost. */
+const CHUNK = 4;
+
+/**
+ * When the signal aborts after loading, the report is of what was done by then, and says so.
+ * @throws AppError naming what cannot be loaded or used; `aborted` when nothing was done
+ */
+export async function validate(options: ValidateOptions): Promise<Validation> {
+  const steps: StepReport[] = [];
+  await using measured = await Measured.open({
+    ...options,
+    drafters: [options.drafter],
+    observers: [
+      {
+        onStart: () => undefined,
+        onStep: (step) => step.rounds.length > 0 && steps.push(step),
+        onFinish: () => undefined,
+      },
+    ],
+  });
+  const [drafter] = measured.drafters as readonly [OpenedDrafter];
+  const longest = drafter.drafter.maxDraftTokens;
+  const { draftTokens } = measured;
+  const maxDraftTokens = typeof draftTokens === 'number' ? draftTokens : longest;
+  const settings: Settings = {
+    weights: options.weights,
+    device: measured.opened.summary.device,
+    threads: options.threads,
+    concurrency: options.concurrency,
+    maxTokens: options.maxTokens,
+    temperatures: [...options.temperatures],
+    seed: options.seed,
+    draftTokens,
+    maxDraftTokens,
+  };
+  const origin = await provenance({
+    onnxRuntime: measured.opened.summary.runtimeVersion,
+    target: options.target,
+    drafters: measured.drafters,
+    promptsFile: options.promptsFile,
+    promptCount: options.prompts.length,
+  });
+  const { weights, maxTokens, seed } = settings;
+  const conditions = {
+    target: origin.target.sha256,
+    drafter: origin.drafters[0]?.sha256 ?? drafter.name,
+    prompts: origin.prompts.sha256,
+    ...{ weights, maxTokens, seed, draftTokens: settings.draftTokens },
+  };
+  const store = AnswerStore.open(options.out === null ? null : join(options.out, 'answers.jsonl'), conditions, options.resume);
+  const [costs] = await measureCosts(measured.opened.target, [drafter.drafter]);
+  if (costs === undefined) throw new AppError('internal', 'Expected the costs of one drafter, got none');
+  const lengths = draftTokens === 'auto' ? new AutoLength(costs) : FIXED_LENGTH;
+
+  let complete = true;
+  let timing: Awaited<ReturnType<typeof speedPass>> | null = null;
+  try {
+    await decodeAll({ options, measured, drafter, maxDraftTokens, lengths, store });
+    if (options.speedPrompts > 0) {
+      timing = await speedPass({
+        engine: measured.opened.engine,
+        prompts: takeEvenly(options.prompts, options.speedPrompts).map((prompt) => ({
+          id: prompt.id,
+          promptTokens: measured.promptTokens(prompt),
+        })),
+        maxTokens: options.maxTokens,
+        repeats: options.speedRepeats,
+        onProgress: (done, total) => options.onStage?.('timing', done, total),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
+      });
+    }
+  } catch (error) {
+    if (!options.signal?.aborted) throw error;
+    complete = false;
+  }
+  const passes = options.temperatures.map((temperature) => ({
+    served: inOrder(store.served(temperature), options.prompts),
+    forced: inOrder(store.forced(temperature), options.prompts),
+  }));
+  if (passes[0]?.served.length === 0) throw new AbortedError('The validation');
+  const report = buildReport({
+    provenance: origin,
+    settings,
+    complete,
+    drafter: drafter.name,
+    passes,
+    speed:
+      timing === null
+        ? null
+        : speedReport({
+            samples: timing,
+            steps,
+            repeats: options.speedRepeats,
+            costs,
+            forced: (passes[0]?.forced ?? []).map((answer) => forcedRun(answer, drafter.name)),
+            maxDraftTokens,
+            seed: options.seed,
+          }),
+    differing: (timing ?? []).flatMap(({ id, differsAt }) =>
+      differsAt === null ? [] : [{ id, temperature: 0, position: differsAt }],
+    ),
+    compared: timing?.length ?? 0,
+    thresholds: options.thresholds,
+  });
+  return { report, store };
+}
+
+/** Answers in the order of their prompts, whichever ended first. */
+function inOrder<Answer extends { readonly id: string }>(
+  answers: readonly Answer[],
+  prompts: readonly DiagnosisPrompt[],
+): readonly Answer[] {
+  const places = new Map(prompts.map(({ id }, place) => [id, place]));
+  return [...answers].sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
+}
+
+interface DecodeAllOptions {
+  readonly options: ValidateOptions;
+  readonly measured: Measured;
+  readonly drafter: OpenedDrafter;
+  readonly maxDraftTokens: number;
+  readonly lengths: typeof FIXED_LENGTH;
+  readonly store: AnswerStore;
+}
+
+/** Both passes, some prompts at a time: what an interrupt leaves is of use. */
+async function decodeAll({ options, measured, drafter, maxDraftTokens, lengths, store }: DecodeAllOptions): Promise<void> {
+  const { temperatures, concurrency, signal } = options;
+  const prompts = takeEvenly(options.prompts, options.prompts.length);
+  const total = prompts.length * temperatures.length * 2;
+  let done = 0;
+  const progress = () => options.onStage?.('decoding', ++done, total);
+  for (let start = 0; start < prompts.length; start += CHUNK * concurrency) {
+    const chunk = prompts.slice(start, start + CHUNK * concurrency);
+    for (const temperature of temperatures) {
+      const jobs = chunk.map((prompt) => toJob(prompt, measured, options, temperature));
+      const missing = (pass: 'served' | 'forced') => {
+        const left = jobs.filter(({ id }) => !store.has(pass, id, temperature));
+        for (let i = left.length; i < jobs.length; i++) progress();
+        return left;
+      };
+      const common = {
+        target: measured.opened.target,
+        drafters: [drafter],
+        draftTokens: maxDraftTokens,
+        concurrency,
+        ...(signal === undefined ? {} : { signal }),
+        onAnswer(answer: Parameters<AnswerStore['add']>[0]) {
+          store.add(answer);
+          progress();
+        },
+      };
+      await servedPass({ ...common, jobs: missing('served'), lengths });
+      await forcedPass({ ...common, jobs: missing('forced') });
+    }
+  }
+}
+
+/** Room between the seeds of two runs. */
+const SEEDS = 1_000_000n;
+
+function toJob(prompt: DiagnosisPrompt, measured: Measured, options: ValidateOptions, temperature: number): DecodeJob {
+  // Draws depend on seed and position only: prompts of one seed would be drawn alike.
+  const seed = BigInt(options.seed) * SEEDS + BigInt(options.prompts.indexOf(prompt));
+  const sampling: SamplingParams = { temperature, topP: 1, topK: 0, minP: 0, seed };
+  return {
+    id: prompt.id,
+    category: prompt.category,
+    promptTokens: measured.promptTokens(prompt),
+    sampling,
+    maxTokens: options.maxTokens,
+  };
+}
