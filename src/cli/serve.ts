@@ -11,6 +11,9 @@ import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
 
+/** For what is still to be written when all answers have ended. */
+const LAST_WORD_MS = 1000;
+
 /** Runs until a signal ends it. */
 export async function serve(options: ServeOptions, version: string): Promise<void> {
   let status: EngineStatus = { state: 'loading' };
@@ -37,7 +40,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       maxRequestsPerKey: options.maxRequestsPerKey ?? null,
       requestTimeoutMs: options.requestTimeout === undefined ? null : options.requestTimeout * 1000,
       // Connections outlive the engine's deadline, so that its last word still reaches whoever waits.
-      closeGraceMs: (options.shutdownTimeout + 1) * 1000,
+      closeGraceMs: LAST_WORD_MS,
     },
   });
 
@@ -83,7 +86,10 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       opened.warmUp().catch((error: unknown) => logger.error('preparing for several sequences failed', { error }));
       await stopped;
       status = { state: 'draining', engine };
-      await Promise.all([engine.drain(AbortSignal.timeout(options.shutdownTimeout * 1000)), server.close()]);
+      server.drain();
+      // Until the last answer has ended, load balancers can ask and are told that this server is not ready.
+      await engine.drain(AbortSignal.timeout(options.shutdownTimeout * 1000));
+      await server.close();
     } finally {
       await engine[Symbol.asyncDispose]();
     }

@@ -23,9 +23,11 @@ export interface RunningServer {
   /** Where a client on this machine reaches it. */
   readonly url: string;
   readonly port: number;
+  /** Ends WebSockets as soon as their answers have ended, and still tells whoever asks that the server is not ready. */
+  drain(): void;
   /**
    * Takes no more connections, waits for the running answers (no longer than `config.closeGraceMs`), then cuts the rest.
-   * While the server should still tell `/health` that it drains, let `status` say so first and close after.
+   * While the server should still tell `/health` that it drains, let `status` say so, call {@link drain}, and close after.
    */
   close(): Promise<void>;
 }
@@ -80,6 +82,7 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
   return {
     url: `http://${reachableHost(host)}:${port}`,
     port,
+    drain: () => webSockets.drain(),
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       webSockets.drain();

@@ -1,0 +1,99 @@
+/** The real process and its signals. */
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { until, within } from '../support/labelled-timeout.ts';
+import { TemporaryFolder } from '../support/load-test-target.ts';
+import { ssePayloads } from '../support/read-sse.ts';
+import { ServedProcess } from '../support/served-process.ts';
+import { WsClient } from '../support/ws-client.ts';
+
+const PATH = '/v1/completions';
+const temporary = new TemporaryFolder();
+afterAll(() => temporary[Symbol.asyncDispose]());
+
+async function start(...args: string[]): Promise<ServedProcess> {
+  const server = await ServedProcess.start(temporary.path, args);
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return server;
+}
+
+/** An answer that takes about a second. */
+const body = (maxTokens: number) => ({
+  prompt: 'once',
+  max_tokens: maxTokens,
+  temperature: 0,
+  ignore_eos: true,
+  draft_tokens: 0,
+});
+
+/** Begins a stream, and returns when its first chunk has come. */
+async function stream(url: string, maxTokens: number) {
+  const response = await fetch(url + PATH, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...body(maxTokens), stream: true, stream_options: { include_usage: true } }),
+  });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = (await reader.read()).value ?? '';
+  const rest = async () => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return text;
+      text += value;
+    }
+  };
+  return { whole: () => within('the stream ends', rest()) };
+}
+
+describe('SIGTERM', () => {
+  it('lets answers end and refuses new ones, tells that the server is not ready, and exits with 0', async () => {
+    const server = await start();
+    const idle = await WsClient.connect(server.url, PATH);
+    const busy = await WsClient.connect(server.url, PATH);
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    const running = await stream(server.url, 450);
+    busy.send({ ...body(450), request_id: 'a', stream_options: { include_usage: true } });
+    await busy.frame(0);
+    server.signal('SIGTERM');
+    await until('it says that it stops', () => server.output.includes('stopping'));
+    expect(await idle.closed()).toMatchObject({ code: 1001 });
+    expect((await fetch(`${server.url}/health`)).status).toBe(503);
+    const refused = await fetch(server.url + PATH, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body(1)),
+    });
+    expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
+    const payloads = ssePayloads(await running.whole());
+    expect(payloads.at(-1)).toMatchObject({ usage: { completion_tokens: 450 } });
+    const frames = await busy.answer('a');
+    expect(frames.at(-2)).toMatchObject({ usage: { completion_tokens: 450 } });
+    expect(await busy.closed()).toMatchObject({ code: 1001 });
+    expect(await server.exit()).toBe(0);
+  });
+
+  it('ends answers that take longer than the deadline, which are told so, and exits with 0', async () => {
+    const server = await start('--shutdown-timeout', '0');
+    const running = await stream(server.url, 490);
+    server.signal('SIGTERM');
+    const payloads = ssePayloads(await running.whole());
+    expect(payloads.at(-1)).toMatchObject({ error: { code: 'unavailable' } });
+    expect(await server.exit()).toBe(0);
+  });
+
+  it('twice ends the process at once', async () => {
+    const server = await start();
+    await stream(server.url, 490);
+    server.signal('SIGTERM');
+    await until('it says that it stops', () => server.output.includes('stopping'));
+    server.signal('SIGTERM');
+    expect(await server.exit()).toBe(1);
+  });
+
+  it('while idle exits with 0, as SIGINT does', async () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      const server = await start();
+      server.signal(signal);
+      expect(await server.exit()).toBe(0);
+    }
+  });
+});
