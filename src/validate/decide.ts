@@ -66,8 +66,18 @@ function brokenWeights({ notFinite }: Measurements): Unranked {
   };
 }
 
+/** Taps whose columns of `fc` are zero: lost, or never trained from zero. */
+function deadTaps({ fcNorms }: Measurements): readonly number[] {
+  return fcNorms.flatMap((norm, tap) => (norm === 0 && fcNorms.some((other) => other > 0) ? [tap] : []));
+}
+
+function describeDead(m: Measurements, tap: number): string {
+  return `the columns of fc that take tap ${tap} (${m.tapNames[tap]}) are all zero: whatever it holds, the drafter does not see it`;
+}
+
 /** Changes of serving that gain: the largest first. */
-function servingFindings({ changes }: Measurements): Unranked[] {
+function servingFindings(m: Measurements): Unranked[] {
+  const { changes } = m;
   const byFault = new Map<FaultCode, HelpfulChange[]>();
   for (const change of changes) {
     const { fault } = change.outcome.counterfactual;
@@ -80,7 +90,11 @@ function servingFindings({ changes }: Measurements): Unranked[] {
         fault,
         confidence: confidence(Math.max(...members.map(({ p }) => p))),
         effect: gained,
-        evidence: members.map(({ outcome, p }) => describeGain(outcome.counterfactual.name, outcome.gain, p)),
+        evidence: [
+          // Without one tap the others are out of balance, so that silencing another may gain: the dead one is the cause.
+          ...(fault === 'tap-unseen' ? deadTaps(m).map((tap) => describeDead(m, tap)) : []),
+          ...members.map(({ outcome, p }) => describeGain(outcome.counterfactual.name, outcome.gain, p)),
+        ],
         advice: (members.at(-1) as HelpfulChange).outcome.counterfactual.advice,
       };
     })
@@ -256,19 +270,37 @@ function smallGamma(m: Measurements): Unranked | null {
 function notesOn(m: Measurements, findings: readonly Unranked[]): Note[] {
   const notes: Note[] = [];
   const norms = m.fcNorms;
+  const named = findings.some(({ fault }) => fault === 'tap-unseen');
+  if (!named) {
+    for (const tap of deadTaps(m)) notes.push({ note: describeDead(m, tap), evidence: describeNorms(norms) });
+  }
   for (const [tap, norm] of norms.entries()) {
+    if (named || norm === 0) continue;
     const others = median(norms.filter((_, i) => i !== tap));
     const zeroed = m.probes.find(({ probe, fault }) => fault === 'tap-unseen' && probe.startsWith(`tap ${tap} `));
     if (norms.length < 2 || norm > others / 2 || zeroed === undefined) continue;
     if (zeroed.forcedGain.low < -LEAST_EFFECT * zeroed.forcedTau) continue;
-    if (findings.some(({ fault }) => fault === 'tap-unseen')) continue;
     notes.push({
       note:
         `tap ${tap} (${m.tapNames[tap]}) is not used: its columns of fc look as they did before training, so training probably fed ` +
         `${norms.length - 1} of ${norms.length} taps`,
       evidence:
-        `fc column norms by tap ${norms.map((n) => n.toFixed(2)).join(' ')}; zeroing the tap changes ${signed(zeroed.forcedGain.value)} tokens per anchor ` +
+        `${describeNorms(norms)}; zeroing the tap changes ${signed(zeroed.forcedGain.value)} tokens per anchor ` +
         `(95 % interval ${interval(zeroed.forcedGain)})`,
+    });
+  }
+  const longer = m.probes
+    .filter(({ fault, servedGain, servedTau }) => {
+      return fault === 'block-size' && servedGain.low > 0 && servedGain.value >= LEAST_EFFECT * (servedTau - servedGain.value);
+    })
+    .reduce<ProbeReport | null>(
+      (best, next) => (best === null || next.servedGain.value > best.servedGain.value ? next : best),
+      null,
+    );
+  if (longer !== null && findings.length === 0) {
+    notes.push({
+      note: `${longer.probe} would do a little better, if longer drafts cost little to verify: the drafter goes on beyond its block`,
+      evidence: `${signed(longer.servedGain.value)} tokens per round (95 % interval ${interval(longer.servedGain)})`,
     });
   }
   if (m.eosTokenIds.includes(m.maskTokenId)) {
@@ -278,6 +310,10 @@ function notesOn(m: Measurements, findings: readonly Unranked[]): Note[] {
     });
   }
   return notes;
+}
+
+function describeNorms(norms: readonly number[]): string {
+  return `fc column norms by tap ${norms.map((norm) => norm.toFixed(2)).join(' ')}`;
 }
 
 function confidence(p: number): number {

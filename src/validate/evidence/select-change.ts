@@ -13,6 +13,11 @@ import type { AcceptanceGain } from './evaluate-assumption.ts';
 export const LEAST_EFFECT = 0.03;
 /** New slots of a longer block must come so near to what the slots before them promise. */
 export const LEAST_NEW_SLOTS = 0.75;
+/**
+ * And gain such a share of the tokens per round: drafters often go on beyond the block they were trained with for a slot or
+ * two, which is a hint for tuning and no fault.
+ */
+export const LEAST_GROWTH = 0.1;
 /** Family-wise error rate. */
 export const SIGNIFICANCE = 0.05;
 
@@ -85,7 +90,10 @@ function isPlausible({ counterfactual, gain, sharedSlotsGain, newSlots }: ProbeO
     case 'block-size':
       // Slots that were trained go on as those before them do; slots beyond gain a little in any drafter. A block that is
       // too long disturbs the slots that both sizes have.
-      return newSlots === null ? sharedSlotsGain.value > 0 && sharedSlotsGain.p < SIGNIFICANCE : newSlots >= LEAST_NEW_SLOTS;
+      if (newSlots === null) return sharedSlotsGain.value > 0 && sharedSlotsGain.p < SIGNIFICANCE;
+      return (
+        newSlots >= LEAST_NEW_SLOTS && gain.servedGain.value >= LEAST_GROWTH * (gain.servedTau.value - gain.servedGain.value)
+      );
     default:
       return true;
   }

@@ -125,4 +125,10 @@ describe('the decision', () => {
     const used = { ...probe, forcedGain: estimate(-0.9, 0.05) };
     expect(decide({ ...unused, maskTokenId: 9, probes: [used] }).notes).toEqual([]);
   });
+
+  it('notes a tap whose columns are zero', () => {
+    const { findings, notes } = decide({ ...healthy, fcNorms: [8, 8.5, 0, 9.5, 12] });
+    expect(findings).toEqual([]);
+    expect(notes.map(({ note }) => note)).toEqual([expect.stringContaining('tap 2 (layer 3) are all zero')]);
+  });
 });
