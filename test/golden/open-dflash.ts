@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TokenId } from '../../src/core/token.ts';
+import type { DflashLayout } from '../../src/drafter/dflash/declared-format.ts';
 import { readDflashConfig } from '../../src/drafter/dflash/dflash-config.ts';
 import type { DflashDrafter } from '../../src/drafter/dflash/dflash-drafter.ts';
 import { loadDflash } from '../../src/drafter/dflash/load-dflash.ts';
@@ -41,10 +42,12 @@ export function readGoldenRuns(name: string): readonly GoldenRun[] {
 export class DflashPair implements AsyncDisposable {
   readonly target: OnnxTarget;
   readonly drafter: DflashDrafter;
+  readonly layout: DflashLayout;
   readonly #temporary: TemporaryFolder;
 
-  private constructor(target: OnnxTarget, drafter: DflashDrafter, temporary: TemporaryFolder) {
+  private constructor(target: OnnxTarget, drafter: DflashDrafter, layout: DflashLayout, temporary: TemporaryFolder) {
     this.target = target;
+    this.layout = layout;
     this.drafter = drafter;
     this.#temporary = temporary;
   }
@@ -62,7 +65,7 @@ export class DflashPair implements AsyncDisposable {
       cacheDir: temporary.path,
       target: borrowed(loaded),
     });
-    return new DflashPair(loaded.target, drafter, temporary);
+    return new DflashPair(loaded.target, drafter, config.layout, temporary);
   }
 
   static openFixture(name: string, temporary?: TemporaryFolder): Promise<DflashPair> {
