@@ -1,6 +1,7 @@
 /** PORT of a drafter: something that proposes the next tokens of a sequence, cheaply, for the target to verify. */
 import type { Position, TokenId } from '../core/token.ts';
 import type { OwnedTensor } from '../onnx/tensor.ts';
+import type { SyntheticAcceptance } from './synthetic/synthetic-acceptance.ts';
 
 export interface Drafter extends AsyncDisposable {
   /** What it is: `dflash`, `ngram`, … */
@@ -22,6 +23,11 @@ export interface Drafter extends AsyncDisposable {
    * earlier sequences are not reused for its sequences.
    */
   fork?(state: DraftState, length: Position): ForkedState;
+  /**
+   * Present when it drafts stand-ins, for capacity tests: a host that supports it keeps as many of them as this says, in
+   * place of comparing them, and marks everything that is made so. Any other host compares them, and keeps hardly any.
+   */
+  readonly synthetic?: SyntheticAcceptance;
   /** Bytes of memory that a row takes which was taken in. Default 0. */
   readonly bytesPerPosition?: number;
   /**
