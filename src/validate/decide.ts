@@ -218,7 +218,7 @@ function tooLittleTraining(m: Measurements): Unranked | null {
   if (p >= SIGNIFICANCE) return null;
   const gamma = recommendedGamma(m.blockSize);
   const expected = (m.blockSize - 2) / gamma;
-  const flat = m.accuracyFall.value < FLAT_FALL * expected && m.accuracyFall.low < FLAT_FALL * expected;
+  const flat = m.accuracyFall.value < FLAT_FALL * expected;
   const shape =
     `its accuracy falls from ${percent(m.accuracy[0] ?? 0)} at slot 1 to ${percent(m.accuracy.at(-1) ?? 0)} at slot ${m.accuracy.length}, by ` +
     `${m.accuracyFall.value.toFixed(2)} in log-odds (95 % interval ${interval(m.accuracyFall)}), where the recommended loss weights fall by ${expected.toFixed(2)}`;

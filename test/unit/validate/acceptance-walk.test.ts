@@ -50,6 +50,12 @@ describe('the walk over anchors', () => {
     expect(result.right).toEqual([4, 3, 2]);
   });
 
+  it('does not count what is right behind a mistake', () => {
+    const result = sequenceAcceptance(predictions(4, [[99, 12, 13]]), ownLabels(sequence));
+    expect(result.prefixes).toEqual([0]);
+    expect(result.right).toEqual([0, 1, 1]);
+  });
+
   it('compares a shifted slot when asked to', () => {
     const early = predictions(4, [
       [12, 13, 14],

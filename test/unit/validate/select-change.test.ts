@@ -94,7 +94,7 @@ describe('the change that explains', () => {
   });
 
   it('is a longer block only where its new slots go on as those before', () => {
-    expect(selectChange([outcome({ fault: 'block-size', gain: 0.3, shared: 0.2, newSlots: 0.4 })])).toBeNull();
+    expect(selectChange([outcome({ fault: 'block-size', gain: 1.3, shared: 0.2, newSlots: 0.4 })])).toBeNull();
     expect(selectChange([outcome({ fault: 'block-size', gain: 0.3, shared: 0, newSlots: 0.9 })])).toBeNull();
     expect(selectChange([outcome({ fault: 'block-size', gain: 1.3, shared: 0, newSlots: 0.9 })])).not.toBeNull();
   });
