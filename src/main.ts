@@ -5,9 +5,13 @@ import { runCompare } from './cli/compare.ts';
 import { compareCommand } from './cli/compare-options.ts';
 import { runDiagnose } from './cli/diagnose.ts';
 import { diagnoseCommand } from './cli/diagnose-options.ts';
+import { runExportHard } from './cli/export-hard.ts';
+import { exportHardCommand } from './cli/export-hard-options.ts';
 import { importCommand } from './cli/import-command.ts';
 import { inspectCommand } from './cli/inspect-command.ts';
 import { pullCommand } from './cli/pull-command.ts';
+import { runRecord } from './cli/record.ts';
+import { recordCommand } from './cli/record-options.ts';
 import { serve } from './cli/serve.ts';
 import { serveCommand } from './cli/serve-options.ts';
 import { runValidate } from './cli/validate.ts';
@@ -26,6 +30,8 @@ const program = new Command('blockdraft')
   .addCommand(diagnoseCommand().action(runDiagnose))
   .addCommand(validateCommand().action(runValidate))
   .addCommand(compareCommand().action(runCompare))
+  .addCommand(recordCommand().action(runRecord))
+  .addCommand(exportHardCommand().action(runExportHard))
   .addCommand(pullCommand())
   .addCommand(importCommand())
   .addCommand(inspectCommand());

@@ -1,0 +1,61 @@
+/** `blockdraft record`. */
+import { readDflashConfig } from '../drafter/dflash/dflash-config.ts';
+import { openRuntime } from '../onnx/runtime.ts';
+import { type RecordSummary, record } from '../validate/record/record.ts';
+import { readPrompts } from '../validate/recording/read-prompts.ts';
+import type { RecordCommandOptions } from './record-options.ts';
+import { runInterruptibly } from './validate-interrupt.ts';
+import { chosenDevice } from './validate-shared-options.ts';
+
+const INTERRUPTED = 130;
+
+export async function runRecord(options: RecordCommandOptions): Promise<void> {
+  await runInterruptibly(async (signal, show) => {
+    const target = options.target.replace(/[\\/]+$/, '');
+    const summary = await record({
+      runtime: openRuntime({ threads: options.threads }),
+      device: chosenDevice(options),
+      target,
+      weights: options.weights,
+      prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
+      turns: options.turns,
+      taps: options.taps ?? readDflashConfig(options.drafter ?? `${target}-dflash`).taps,
+      lastHiddenState: options.lastHiddenState,
+      precision: options.precision,
+      maxTokens: options.maxTokens,
+      temperature: options.temperature,
+      seed: options.seed,
+      sequences: options.sequences,
+      maxRows: Math.max(options.maxRows, options.sequences),
+      maxContext: options.maxContext ?? null,
+      shardRows: options.shardRows,
+      out: options.out,
+      resume: options.resume,
+      cacheDir: options.cacheDir ?? null,
+      signal,
+      onProgress: (done, total) => show('Recording', String, done, total),
+    });
+    process.stdout.write(describe(summary, options.out));
+    return summary.manifest.complete ? 0 : INTERRUPTED;
+  });
+}
+
+function describe({ manifest, sequences, rows, answerTokens, totalMs, stepMs }: RecordSummary, out: string): string {
+  const { shards, complete, conditions } = manifest;
+  const all = shards.reduce((sum, shard) => sum + shard.sequences, 0);
+  const rate = (ms: number) => ((1000 * answerTokens) / ms).toFixed(1);
+  const speed =
+    sequences === 0
+      ? []
+      : [
+          `${sequences} sequences, ${rows} rows, ${answerTokens} answer tokens in ${(totalMs / 1000).toFixed(1)} s: ${rate(totalMs)} tokens/s, ` +
+            `${((100 * stepMs) / totalMs).toFixed(1)} % of the ${rate(stepMs)} that the graph alone makes with these steps`,
+        ];
+  const tensors = [...conditions.taps.map((tap) => `tap.${tap}`), ...(conditions.lastHiddenState ? ['last_hidden_state'] : [])];
+  return [
+    ...speed,
+    `${out}: ${all} sequences in ${shards.length} shards of ${conditions.precision}, ${tensors.join(' ')}`,
+    ...(complete ? [] : ['INTERRUPTED: go on with --resume']),
+    '',
+  ].join('\n');
+}
