@@ -71,6 +71,7 @@ describe('an inspection', () => {
     expect((await inspect(testbed, '--target', testbed)).compatibility!.problem).toBeNull();
     const other = await inspect(fixture('dflash-target'), '--target', testbed);
     expect(other.compatibility!.facts).toContainEqual({ name: 'vocab_size', drafter: 272, target: 1024, agrees: false });
+    expect(other.compatibility!.problem).not.toBeNull();
   });
 
   it('lists tensors that are missing, not used or of another shape', async () => {
@@ -81,6 +82,20 @@ describe('an inspection', () => {
       unclaimed: ['aux_norm.weight'],
       misshapen: ['fc.weight is [8, 24], expected [8, 16]'],
     });
+  });
+
+  it('of a drafter whose fusion takes more taps than it lists says so with both widths', async () => {
+    const { hidden_size, num_target_layers, vocab_size } = CONFIG;
+    const target = {
+      ...CONFIG,
+      architectures: ['Qwen3ForCausalLM'],
+      hidden_size,
+      vocab_size,
+      num_hidden_layers: num_target_layers,
+    };
+    const folders = [await dflashFolder(CONFIG, tensors(3)), '--target', await dflashFolder(target)];
+    const { compatibility } = await inspect(...folders);
+    expect(compatibility!.problem).toBe("its width of fc (2 taps) is 24, the target's is 16");
   });
 
   it('is refused with a drafter as the target', async () => {
