@@ -1,37 +1,38 @@
 /** Entry of the command line. */
 import { readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
-import { runCompare } from './cli/compare.ts';
 import { compareCommand } from './cli/compare-options.ts';
-import { runDiagnose } from './cli/diagnose.ts';
 import { diagnoseCommand } from './cli/diagnose-options.ts';
-import { runExportHard } from './cli/export-hard.ts';
 import { exportHardCommand } from './cli/export-hard-options.ts';
 import { importCommand } from './cli/import-command.ts';
 import { inspectCommand } from './cli/inspect-command.ts';
 import { pullCommand } from './cli/pull-command.ts';
-import { runRecord } from './cli/record.ts';
 import { recordCommand } from './cli/record-options.ts';
-import { serve } from './cli/serve.ts';
 import { serveCommand } from './cli/serve-options.ts';
-import { runValidate } from './cli/validate.ts';
 import { validateCommand } from './cli/validate-options.ts';
 import { AppError } from './core/app-error.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
 
+// Each command loads its code when it runs: the server should not wait for what only the bench needs.
 const program = new Command('blockdraft')
   .description('Speculative-decoding server, and the bench on which trained drafters are proved or found out')
   .version(version)
   .addCommand(
-    serveCommand().action((options) => serve(options, version)),
+    serveCommand().action(async (options) => (await import('./cli/serve.ts')).serve(options, version)),
     { isDefault: true },
   )
-  .addCommand(diagnoseCommand().action(runDiagnose))
-  .addCommand(validateCommand().action(runValidate))
-  .addCommand(compareCommand().action(runCompare))
-  .addCommand(recordCommand().action(runRecord))
-  .addCommand(exportHardCommand().action(runExportHard))
+  .addCommand(diagnoseCommand().action(async (options) => (await import('./cli/diagnose.ts')).runDiagnose(options)))
+  .addCommand(validateCommand().action(async (options) => (await import('./cli/validate.ts')).runValidate(options)))
+  .addCommand(
+    compareCommand().action(async (drafters, options) => (await import('./cli/compare.ts')).runCompare(drafters, options)),
+  )
+  .addCommand(recordCommand().action(async (options) => (await import('./cli/record.ts')).runRecord(options)))
+  .addCommand(
+    exportHardCommand().action(async (folder, options) =>
+      (await import('./cli/export-hard.ts')).runExportHard(folder, options),
+    ),
+  )
   .addCommand(pullCommand())
   .addCommand(importCommand())
   .addCommand(inspectCommand());
