@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { DEFAULT_ENGINE_LIMITS } from '../engine/engine-limits.ts';
+import { allowUnclaimedOption, finalTapOption } from './inspect-options.ts';
 
 const MODELS = resolve(import.meta.dirname, '../../models');
 export const DEFAULT_DRAFTERS: readonly string[] = ['dflash'];
@@ -59,6 +60,14 @@ export function serveCommand() {
         .env('BLOCKDRAFT_DRAFT_TOKENS')
         .argParser((text): number | 'auto' => (text === 'auto' ? text : integer(1)(text)))
         .default('auto' as const),
+    )
+    .addOption(finalTapOption())
+    .addOption(allowUnclaimedOption())
+    .addOption(
+      new Option(
+        '--synthetic-acceptance <rates>',
+        'for capacity tests: keep drafts by rates such as 0.8,0.6,0.4 or length:2.5/5; the text is worth nothing, and says so',
+      ).env('BLOCKDRAFT_SYNTHETIC_ACCEPTANCE'),
     )
     .addOption(
       new Option('--weights <format>', 'how matrices are stored')

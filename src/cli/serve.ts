@@ -24,6 +24,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     version,
     load: () => (status.state === 'ready' || status.state === 'draining' ? status.engine.load() : null),
     vllmAliases: options.vllmMetricAliases,
+    synthetic: options.syntheticAcceptance !== undefined,
   });
   const server = await startServer({
     host: options.host,
@@ -53,6 +54,9 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       // A module of one's own takes the place of the drafter that nobody asked for.
       drafters: options.drafterModule.length > 0 && options.drafter === DEFAULT_DRAFTERS ? [] : options.drafter,
       drafterModules: options.drafterModule,
+      syntheticAcceptance: options.syntheticAcceptance ?? null,
+      finalTap: options.finalTap ?? null,
+      allowUnclaimed: options.allowUnclaimed,
       draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
@@ -83,6 +87,11 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     try {
       status = { state: 'ready', engine };
       process.stdout.write(`${banner(opened.summary, server.url, model, options.apiKey.length > 0)}\n`);
+      if (options.syntheticAcceptance !== undefined) {
+        logger.warn('drafts are kept by given rates, whatever the model says: the text is worth nothing', {
+          syntheticAcceptance: options.syntheticAcceptance,
+        });
+      }
       opened.warmUp().catch((error: unknown) => logger.error('preparing for several sequences failed', { error }));
       await stopped;
       status = { state: 'draining', engine };

@@ -3,6 +3,7 @@ import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.t
 import type { TokenId } from '../core/token.ts';
 import type { StepResult, Target } from '../target/target.ts';
 import { type Acceptance, accept } from './accept.ts';
+import { acceptSynthetic } from './accept-synthetic.ts';
 import { breather } from './breather.ts';
 import { chooseToken } from './choose-token.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
@@ -79,7 +80,12 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
     const choose = (index: number) => chooseToken(result, span, known - 1 + index, sampling, before + index);
     let acceptance: Acceptance;
     try {
-      acceptance = accept(tokens, choose, (token) => sequence.emit(token));
+      const emit = (token: TokenId) => sequence.emit(token);
+      const synthetic = tokens.length > 0 ? sequence.drafting?.drafter.synthetic : undefined;
+      acceptance =
+        synthetic === undefined
+          ? accept(tokens, choose, emit)
+          : acceptSynthetic(tokens, synthetic.accepted(tokens.length, sampling.seed, before - 1), choose, emit);
     } catch (error) {
       const emitted = sequence.tokens.slice(before);
       return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, failure: { error } };

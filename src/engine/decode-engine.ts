@@ -76,6 +76,7 @@ export class DecodeEngine implements Engine {
         name,
         kind: drafter.kind,
         maxDraftTokens: draftTokens,
+        synthetic: drafter.synthetic !== undefined,
       })),
       samplingDefaults: parts.samplingDefaults,
     };
@@ -182,20 +183,21 @@ export class DecodeEngine implements Engine {
     // A run that nobody waits for any more is not worth finishing.
     const abandoned = new AbortController();
     const check = () => {
-      if (requests.every(({ signal }) => signal.aborted)) abandoned.abort();
+      if (this.#stop.signal.aborted || requests.every(({ signal }) => signal.aborted)) abandoned.abort();
     };
-    for (const { signal } of requests) signal.addEventListener('abort', check, { once: true });
-    const signal = AbortSignal.any([abandoned.signal, this.#stop.signal]);
+    // Not AbortSignal.any: what it makes stays known to a signal as old as the engine, and rounds are many.
+    const signals = [this.#stop.signal, ...requests.map(({ signal }) => signal)];
+    for (const signal of signals) signal.addEventListener('abort', check, { once: true });
     let outcome: RoundOutcome;
     try {
-      outcome = await decodeRound(this.#parts.target, sequences, signal, this.#pacer.promptRows());
+      outcome = await decodeRound(this.#parts.target, sequences, abandoned.signal, this.#pacer.promptRows());
     } catch (error) {
       if (error instanceof AbortedError) return;
       // The step failed for all who took part in it; whoever waits is served next.
       for (const request of requests) this.#fail(request, error);
       return;
     } finally {
-      for (const { signal } of requests) signal.removeEventListener('abort', check);
+      for (const signal of signals) signal.removeEventListener('abort', check);
     }
     this.#deliver(requests, outcome);
   }

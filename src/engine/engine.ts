@@ -58,6 +58,8 @@ export interface DrafterInfo {
   readonly kind: string;
   /** The longest draft that a request can get. */
   readonly maxDraftTokens: number;
+  /** Its drafts are kept by given rates, whatever the target says: answers made with it are no answers of the model. */
+  readonly synthetic: boolean;
 }
 
 /** Loads at this moment. */

@@ -21,6 +21,7 @@ export class GuardedDrafter implements Drafter {
   readonly taps: readonly number[];
   readonly bytesPerPosition: number;
   readonly fork?: NonNullable<Drafter['fork']>;
+  readonly synthetic?: NonNullable<Drafter['synthetic']>;
   readonly #inner: Drafter;
   readonly #options: GuardOptions;
   /** The call that hangs. */
@@ -34,6 +35,7 @@ export class GuardedDrafter implements Drafter {
     this.maxDraftTokens = inner.maxDraftTokens;
     this.taps = inner.taps;
     this.bytesPerPosition = inner.bytesPerPosition ?? 0;
+    if (inner.synthetic !== undefined) this.synthetic = inner.synthetic;
     if (inner.fork !== undefined) this.fork = (state, length) => this.#forked(state, length);
   }
 

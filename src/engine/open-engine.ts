@@ -8,6 +8,7 @@ import type { BorrowedTarget } from '../drafter/borrowed-target.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { DrafterSource } from '../drafter/drafter-context.ts';
 import { drafterFromModule, drafterFromName } from '../drafter/registry.ts';
+import { syntheticSource } from '../drafter/synthetic/synthetic-source.ts';
 import type { Device } from '../onnx/device.ts';
 import { openRuntime } from '../onnx/runtime.ts';
 import { readModelConfig } from '../target/hf-config.ts';
@@ -34,6 +35,12 @@ export interface OpenEngineOptions {
   readonly drafters: readonly string[];
   /** A user's own drafter modules, in front of {@link drafters}. */
   readonly drafterModules: readonly string[];
+  /** Acceptance rates of a synthetic drafter for capacity tests, which is the default then; null: none. */
+  readonly syntheticAcceptance?: string | null;
+  /** Which side of the final norm a drafter's tap of the last layer is on, where its config does not say. */
+  readonly finalTap?: 'pre' | 'post' | null;
+  /** Accept drafters with tensors and settings that nothing here knows. */
+  readonly allowUnclaimed?: boolean;
   /** Length of each draft, or `auto`: as long as it pays on this machine and text. */
   readonly draftTokens: number | 'auto';
   readonly weights: 'f32' | 'int8' | 'int4';
@@ -115,9 +122,13 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   const limits: EngineLimits = { ...DEFAULT_ENGINE_LIMITS, ...options.limits };
   const folder = resolve(options.target);
   const config = readModelConfig(folder);
+  const { syntheticAcceptance = null, finalTap = null, allowUnclaimed = false } = options;
   const sources = [
+    ...(syntheticAcceptance === null ? [] : [syntheticSource(syntheticAcceptance)]),
     ...(await Promise.all(options.drafterModules.map(named(drafterFromModule)))),
-    ...(await Promise.all(options.drafters.map(named((chosen) => drafterFromName(chosen, folder))))),
+    ...(await Promise.all(
+      options.drafters.map(named((chosen) => drafterFromName(chosen, folder, { finalTap, allowUnclaimed }))),
+    )),
   ].filter((source) => source !== null);
   refuseEqualNames(sources);
   const runtime = openRuntime({ threads: options.threads });
@@ -161,7 +172,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
         name: (sources[i] as DrafterSource).name,
         drafter,
         draftTokens,
-        lengths: auto ? new AutoLength(costs[i] as CostModel) : FIXED_LENGTH,
+        // Synthetic drafts are as long as they were asked for: what they cost and gain is the question.
+        lengths: auto && drafter.synthetic === undefined ? new AutoLength(costs[i] as CostModel) : FIXED_LENGTH,
       };
     });
     const availableBytes = process.availableMemory();

@@ -80,6 +80,8 @@ export async function wholeAnswer(head: AnswerHead, events: Events): Promise<obj
 
 function envelope(head: AnswerHead, object: string, choices: readonly object[]) {
   return {
+    // First, so that nobody reads the text before it.
+    ...(isSynthetic(head.plan) ? { synthetic: true } : {}),
     id: head.plan.id,
     object,
     created: head.created,
@@ -87,6 +89,13 @@ function envelope(head: AnswerHead, object: string, choices: readonly object[]) 
     system_fingerprint: head.systemFingerprint,
     choices,
   };
+}
+
+/** Whether drafts of this request are kept by given rates: then the text is not the model's. */
+function isSynthetic({ engine, requests }: GenerationPlan): boolean {
+  const { drafters } = engine.info;
+  const name = requests[0]?.drafter ?? drafters[0]?.name;
+  return drafters.some((drafter) => drafter.name === name && drafter.synthetic);
 }
 
 function metricsField(head: AnswerHead, finishes: readonly (FinishEvent | undefined)[]) {

@@ -22,6 +22,8 @@ export interface ServerMetricsOptions {
   readonly load: () => EngineLoad | null;
   /** Repeat every metric that vLLM has under vLLM's own prefix. Default false. */
   readonly vllmAliases?: boolean;
+  /** Whether a synthetic drafter is served. Default false. */
+  readonly synthetic?: boolean;
   /** Metrics of the Node process itself. Default true. */
   readonly processMetrics?: boolean;
 }
@@ -178,6 +180,12 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     labelNames: ['model_name', 'version', 'node_version'],
     registers,
   }).set({ model_name, version: options.version, node_version: process.version }, 1);
+  new Gauge({
+    name: `${PREFIX}synthetic_acceptance`,
+    help: '1 when drafts are kept by given rates and the text is worth nothing, else 0.',
+    labelNames: ['model_name'],
+    registers,
+  }).set({ model_name }, options.synthetic ? 1 : 0);
   if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
 
   return {

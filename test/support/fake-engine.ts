@@ -72,7 +72,7 @@ export class FakeEngine implements Engine {
       maxContext: 512,
       maxSequences: 8,
       vocabSize: VOCAB_SIZE,
-      drafters: [{ name: 'oracle', kind: 'oracle', maxDraftTokens: 4 }],
+      drafters: [{ name: 'oracle', kind: 'oracle', maxDraftTokens: 4, synthetic: false }],
       samplingDefaults: {},
       ...options.info,
     };

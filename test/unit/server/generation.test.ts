@@ -27,6 +27,24 @@ function setUp(options: ServerFixtureOptions = {}) {
   return { ...fixture, app, complete };
 }
 
+describe('an answer with synthetic acceptance', () => {
+  const engine = { info: { drafters: [{ name: 'synthetic', kind: 'synthetic', maxDraftTokens: 4, synthetic: true }] } };
+
+  test('says so, whole and in every chunk', async () => {
+    const { app, complete } = setUp({ engine });
+    expect(await complete({ prompt: 'x' })).toMatchObject({ synthetic: true });
+    const stream = await (await post(app, '/v1/completions', { prompt: 'x', stream: true })).text();
+    const chunks = stream.split('\n\n').filter((event) => event.startsWith('data: {'));
+    expect(chunks.length).toBeGreaterThan(1);
+    for (const chunk of chunks) expect(chunk).toContain('"synthetic":true');
+  });
+
+  test('says nothing when it was made without', async () => {
+    const { complete } = setUp({ engine });
+    expect(await complete({ prompt: 'x', speculative: false })).not.toHaveProperty('synthetic');
+  });
+});
+
 describe('a whole completion', () => {
   test('has the documented shape', async () => {
     const { complete } = setUp({ engine: { script: () => ({ text: 'abcdefgh', accepts: [2, 4] }) } });
