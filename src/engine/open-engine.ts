@@ -203,12 +203,12 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
         target: basename(folder),
         family: target.facts.family,
         weights: options.weights,
-        drafters: drafters.map(({ name, drafter, draftTokens }) => ({
+        drafters: drafters.map(({ name, drafter, draftTokens, lengths }) => ({
           name,
           kind: drafter.kind,
           taps: drafter.taps,
           draftTokens,
-          length: auto ? 'auto' : 'fixed',
+          length: lengths === FIXED_LENGTH ? 'fixed' : 'auto',
         })),
         device: options.device.kind === 'cuda' ? `cuda:${options.device.deviceId}` : 'cpu',
         threads: options.threads,
