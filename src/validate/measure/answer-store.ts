@@ -24,7 +24,12 @@ export class AnswerStore {
   static open(file: string | null, conditions: AnswerConditions, resume: boolean): AnswerStore {
     if (file === null) return new AnswerStore(null, []);
     const header = JSON.stringify({ conditions });
-    if (resume && existsSync(file)) return new AnswerStore(file, readAnswers(file, header));
+    if (resume && existsSync(file)) {
+      const answers = readAnswers(file, header);
+      // Without the torn line that an end in the middle of writing leaves, which nothing could be appended to.
+      writeFileSync(file, [header, ...answers.map((answer) => JSON.stringify(answer))].map((line) => `${line}\n`).join(''));
+      return new AnswerStore(file, answers);
+    }
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, `${header}\n`);
     return new AnswerStore(file, []);

@@ -1,0 +1,109 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findCheckpoints } from '../../../../src/validate/watch/checkpoints.ts';
+import { overlayRuns } from '../../../../src/validate/watch/overlay.ts';
+import { readTrainingLog } from '../../../../src/validate/watch/training-log.ts';
+import type { WatchPoint } from '../../../../src/validate/watch/watch-schema.ts';
+
+const DRAFTER = join(import.meta.dirname, '../../../golden/fixtures/testbed/drafter');
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'blockdraft-watch-'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+describe('checkpoints of a run', () => {
+  it('are folders whose names end in a step, in the order of steps', async () => {
+    for (const name of ['step-1000', 'checkpoint_200.pt', 'epoch2-step30', 'best'])
+      cpSync(DRAFTER, join(folder, name), { recursive: true });
+    writeFileSync(join(folder, 'log-5'), '');
+    expect((await findCheckpoints(folder)).map(({ step }) => step)).toEqual([30, 200, 1000]);
+  });
+
+  it('are left out while they are written', async () => {
+    for (const name of ['step-1', 'step-2', 'step-3']) cpSync(DRAFTER, join(folder, name), { recursive: true });
+    truncateSync(join(folder, 'step-1', 'model.safetensors'), 1000);
+    writeFileSync(join(folder, 'step-2', 'config.json'), '{"archi');
+    mkdirSync(join(folder, 'step-4'));
+    expect((await findCheckpoints(folder)).map(({ step }) => step)).toEqual([3]);
+  });
+
+  it('need a folder', async () => {
+    await expect(findCheckpoints(join(folder, 'none'))).rejects.toThrow(/check --watch/);
+  });
+});
+
+describe('a training log', () => {
+  const read = (text: string) => {
+    writeFileSync(join(folder, 'log.jsonl'), text);
+    return readTrainingLog(join(folder, 'log.jsonl'), 'v1');
+  };
+
+  it('may have other lines, and a last one that is being written', () => {
+    expect(
+      read('{"step":1,"loss":2.5}\n{"step":1,"lr":0.1}\n\n{"step":2,"accuracy":0.5,"streak":1.5,"x":[1]}\n{"step":3,"lo'),
+    ).toEqual([
+      { run: 'v1', step: 1, accuracy: null, streak: null, loss: 2.5 },
+      { run: 'v1', step: 2, accuracy: 0.5, streak: 1.5, loss: null },
+    ]);
+  });
+
+  it('says which line it cannot use', () => {
+    expect(() => read('{"step":1,"loss":2.5}\n{"loss":2}\n')).toThrow(/line 2/);
+    expect(() => read('{"step":1\n{"step":2,"loss":1}\n')).toThrow(/line 1/);
+  });
+});
+
+describe('runs at equal steps', () => {
+  const point = (run: string, step: number, gain: (prompt: number) => number): WatchPoint => {
+    const none = { value: null, low: null, high: null };
+    return {
+      run,
+      step,
+      folder: `${run}-${step}`,
+      sha256: '',
+      acceptanceLength: none,
+      streak: none,
+      accuracy: none,
+      accuracyBySlot: [],
+      prompts: Array.from({ length: 12 }, (_, i) => ({
+        id: `p${i}`,
+        emitted: 200 + 10 * gain(i) + i,
+        rounds: 100,
+        prefix: 100,
+        anchors: 200,
+      })),
+    };
+  };
+  const noise = (i: number) => (i % 2 === 0 ? 1 : -1);
+
+  it('say which is behind, by how much and since when', () => {
+    const points = [100, 200, 300, 400].flatMap((step) => [
+      point('v3', step, () => 0),
+      point('v5', step, (i) => (step < 300 ? noise(i) : noise(i) - 4)),
+    ]);
+    const [overlay] = overlayRuns(['v3', 'v5'], points, 0);
+    expect(overlay?.since).toBe(300);
+    expect(overlay?.words).toMatch(/^v5 is behind v3 by -0\.40 \[.*\] tokens per round at step 400, since step 300\.$/);
+    expect(overlay?.steps.map(({ step }) => step)).toEqual([100, 200, 300, 400]);
+  });
+
+  it('cannot be told apart when the last interval has both signs', () => {
+    const points = [100, 200].flatMap((step) => [
+      point('v3', step, () => 0),
+      point('v5', step, (i) => (step < 200 ? 4 : noise(i))),
+    ]);
+    expect(overlayRuns(['v3', 'v5'], points, 0)[0]).toMatchObject({
+      since: null,
+      words: expect.stringMatching(/cannot be told apart/),
+    });
+  });
+
+  it('have nothing to say without equal steps', () => {
+    expect(overlayRuns(['v3', 'v5'], [point('v3', 1, () => 0), point('v5', 2, () => 0)], 0)).toEqual([]);
+  });
+});
