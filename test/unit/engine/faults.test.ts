@@ -31,7 +31,10 @@ describe('logits that are no numbers', () => {
       for await (const event of engine.generate(asked[0]!, NEVER)) if (event.type === 'tokens') tokens.push(...event.tokens);
     };
     const others = asked.slice(1).map((one) => answerOf(engine.generate(one, NEVER)));
-    await expect(within('the failure', failing())).rejects.toMatchObject({ code: 'internal', message: expect.stringContaining('NaN') });
+    await expect(within('the failure', failing())).rejects.toMatchObject({
+      code: 'internal',
+      message: expect.stringContaining('NaN'),
+    });
     for (const { tokens: whole } of await Promise.all(others)) expect(whole).toHaveLength(20);
     // What was chosen before is told: 3 tokens of the prompt and 5 of the answer go before the bad row.
     expect(tokens).toHaveLength(5);
