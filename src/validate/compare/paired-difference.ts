@@ -36,7 +36,7 @@ export function pairedDifference(pairs: readonly RunPair[], { draftTokens, seed 
   const anchors = prefixes.flatMap(({ a, b }) => a.map((length, i) => (b[i] as number) - length));
   const lengths = walked.map(({ a, b }) => b.dividend / b.divisor - a.dividend / a.divisor);
   const acceptanceLength = difference(bootstrap, walked);
-  const { value, standardError, p } = pairedRatioDifference(
+  const { standardError, p } = pairedRatioDifference(
     walked.map(({ b }) => b),
     walked.map(({ a }) => a),
   );
@@ -68,8 +68,8 @@ export function pairedDifference(pairs: readonly RunPair[], { draftTokens, seed 
       equal: lengths.filter((gain) => gain === 0).length,
       lower: lengths.filter((gain) => gain < 0).length,
     },
-    // Two-sided; without any spread there is nothing to tell apart.
-    p: standardError > 0 ? Math.min(2 * Math.min(p, 1 - p), 1) : value === 0 || pairs.length < 2 ? 1 : 0,
+    // Two-sided. Without any spread there is nothing to judge a difference by.
+    p: standardError > 0 ? Math.min(2 * Math.min(p, 1 - p), 1) : 1,
   };
 }
 

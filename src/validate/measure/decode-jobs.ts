@@ -1,5 +1,6 @@
 /** Decodes many requests together, round by round as the server does, and shows each round to an observer. */
 import { AbortedError } from '../../core/aborted-error.ts';
+import { AppError } from '../../core/app-error.ts';
 import type { SamplingParams } from '../../core/sampling-params.ts';
 import type { TokenId } from '../../core/token.ts';
 import type { LengthPolicy } from '../../decode/draft-length/length-policy.ts';
@@ -99,7 +100,12 @@ function report(outcome: SequenceOutcome, target: RememberingTarget, running: Ma
   const { sequence } = outcome;
   const { observer, state } = running.get(sequence) as Running;
   const rows = target.last(sequence.cache);
-  if (sequence.drafterError !== null) throw new Error(`The drafter failed: ${sequence.drafterError}`);
+  if (sequence.drafterError !== null) {
+    throw new AppError(
+      'incompatible_drafter',
+      `Expected a drafter that can be measured, got one that failed: ${sequence.drafterError}; check it with inspect or diagnose`,
+    );
+  }
   if (outcome.emitted.length > 0 && rows !== null) {
     observer.onRound({ outcome, rows, sayings: outcome.round === null ? [] : state.sayings });
   }

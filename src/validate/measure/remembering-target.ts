@@ -1,4 +1,4 @@
-import type { SequenceCache, StepResult, StepSpan, Target, TargetFacts } from '../../target/target.ts';
+import type { RecurrentFacts, SequenceCache, StepResult, StepSpan, Target, TargetFacts } from '../../target/target.ts';
 
 /** The rows of one sequence in the last step. */
 export interface LastRows {
@@ -14,11 +14,10 @@ export class RememberingTarget implements Target {
   readonly maxSequences: number;
   readonly maxRows: number;
   readonly cacheBytesPerPosition: number;
+  readonly recurrent?: RecurrentFacts;
   readonly #inner: Target;
   #spans: readonly StepSpan[] = [];
   #result: StepResult | null = null;
-  /** Time spent in steps so far. */
-  stepMs = 0;
 
   constructor(inner: Target) {
     this.#inner = inner;
@@ -26,6 +25,7 @@ export class RememberingTarget implements Target {
     this.maxSequences = inner.maxSequences;
     this.maxRows = inner.maxRows;
     this.cacheBytesPerPosition = inner.cacheBytesPerPosition;
+    if (inner.recurrent !== undefined) this.recurrent = inner.recurrent;
   }
 
   openCache(): SequenceCache {
@@ -34,9 +34,7 @@ export class RememberingTarget implements Target {
 
   async step(spans: readonly StepSpan[], signal?: AbortSignal): Promise<StepResult> {
     this.#result = null;
-    const started = performance.now();
     const result = await this.#inner.step(spans, signal);
-    this.stepMs += performance.now() - started;
     this.#spans = spans;
     this.#result = result;
     return result;

@@ -58,6 +58,16 @@ describe('drafters on the same prefixes', () => {
     expect(better?.accuracyBySlot[0]?.value).toBeCloseTo(2 / 3, 1);
   });
 
+  it('have a two-sided p-value, adjusted for the number of pairs', () => {
+    expect(pairs[0]?.p).toBeLessThan(1e-6);
+    expect(pairs[2]?.p).toBeGreaterThan(0.05);
+    expect(pairs[2]?.p).toBeLessThanOrEqual(1);
+    const alone = comparePairs(ANSWERS, [MEMBERS[0]!, MEMBERS[1]!], 0, 0.05);
+    expect(pairs[0]!.p / alone[0]!.p).toBeCloseTo(3, 9);
+    const reversed = comparePairs(ANSWERS, [MEMBERS[1]!, MEMBERS[0]!], 0, 0.05);
+    expect(reversed[0]?.p).toBeCloseTo(alone[0]!.p, 12);
+  });
+
   it('say it in words', () => {
     expect(pairs[0]?.words).toMatch(
       /^more is better than some: \+\d\.\d\d \[.*\] tokens per round over 20 prompts, higher on 20 prompts and lower on 0\.$/,
