@@ -61,6 +61,12 @@ export function serveCommand() {
         .argParser((text): number | 'auto' => (text === 'auto' ? text : integer(1)(text)))
         .default('auto' as const),
     )
+    .addOption(
+      new Option(
+        '--split <shares>',
+        'drafters of the requests that name none, by weight, such as a=0.8,b=0.2; none is plain decoding',
+      ).env('BLOCKDRAFT_SPLIT'),
+    )
     .addOption(finalTapOption())
     .addOption(allowUnclaimedOption())
     .addOption(

@@ -57,6 +57,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       syntheticAcceptance: options.syntheticAcceptance ?? null,
       finalTap: options.finalTap ?? null,
       allowUnclaimed: options.allowUnclaimed,
+      split: options.split ?? null,
       draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },

@@ -1,14 +1,27 @@
 /** Many requests on one target: requests join and leave between rounds, and share the rounds. */
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
-import type { DecodeEvent } from '../core/decode-event.ts';
-import { decodeRound, type RoundOutcome } from '../decode/round.ts';
+import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
+import { decodeRound, type RoundOutcome, type SequenceOutcome } from '../decode/round.ts';
+import type { Sequence } from '../decode/sequence.ts';
 import { StepPacer } from '../decode/step-pacer.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { CacheBudget, cacheBytes } from './cache-budget.ts';
-import type { ChatMessage, Engine, EngineInfo, EngineLoad, EngineObserver, GenerateRequest } from './engine.ts';
+import { pickDrafter, type SplitWeights } from './drafter-split.ts';
+import { DrafterStatistics } from './drafter-statistics.ts';
+import { drafterStatus } from './drafter-status.ts';
+import type {
+  ChatMessage,
+  DrafterStatus,
+  Engine,
+  EngineInfo,
+  EngineLoad,
+  EngineObserver,
+  GenerateRequest,
+  ServedRound,
+} from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import { GuardedDrafter } from './guarded-drafter.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -32,12 +45,18 @@ export interface DecodeEngineParts {
   /** Memory for the caches of running requests: at least what a sequence of full length takes. Default: any amount. */
   readonly cacheBytes?: number;
   readonly observers: readonly EngineObserver[];
+  /** Shares of the requests that name no drafter. Default: all get the first one. */
+  readonly split?: SplitWeights | null;
+}
+
+export interface GuardedServed extends ServedDrafter {
+  readonly drafter: GuardedDrafter;
 }
 
 /** How long a drafter that hung is left out. */
 const QUARANTINE_MS = 60_000;
 
-function guard(served: ServedDrafter, { limits, observers }: DecodeEngineParts): ServedDrafter {
+function guard(served: ServedDrafter, { limits, observers }: DecodeEngineParts): GuardedServed {
   const { name } = served;
   const onQuarantine = (reason: string) => {
     for (const observer of observers) observer.onQuarantine?.(name, reason);
@@ -49,6 +68,9 @@ function guard(served: ServedDrafter, { limits, observers }: DecodeEngineParts):
 export class DecodeEngine implements Engine {
   readonly info: EngineInfo;
   readonly #parts: DecodeEngineParts;
+  readonly #drafters: readonly GuardedServed[];
+  readonly #split: SplitWeights | null;
+  readonly #statistics = new DrafterStatistics();
   readonly #waiting = new WaitingQueue();
   readonly #running: RunningRequest[] = [];
   readonly #pacer: StepPacer;
@@ -62,7 +84,9 @@ export class DecodeEngine implements Engine {
 
   constructor(parts: DecodeEngineParts) {
     const { target } = parts;
-    this.#parts = { ...parts, drafters: parts.drafters.map((served) => guard(served, parts)) };
+    this.#parts = parts;
+    this.#drafters = parts.drafters.map((served) => guard(served, parts));
+    this.#split = parts.split ?? null;
     this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
@@ -91,6 +115,10 @@ export class DecodeEngine implements Engine {
     };
   }
 
+  drafterStatus(): readonly DrafterStatus[] {
+    return drafterStatus(this.#drafters, this.#split, this.#statistics);
+  }
+
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly number[] {
     return this.#parts.tokenizer.encode(text, options);
   }
@@ -107,7 +135,7 @@ export class DecodeEngine implements Engine {
   async *#serve(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<DecodeEvent, void, void> {
     // A reader that leaves early is the same as one whose signal aborts.
     const left = new AbortController();
-    const served = new RunningRequest(request, AbortSignal.any([signal, left.signal]));
+    const served = new RunningRequest(this.#assigned(request), AbortSignal.any([signal, left.signal]));
     served.signal.addEventListener('abort', () => this.#wakeUp(), { once: true });
     this.#refuse(request);
     this.#waiting.push(served);
@@ -119,11 +147,18 @@ export class DecodeEngine implements Engine {
     }
   }
 
+  /** The request, with a drafter of the split if it names none. */
+  #assigned(request: GenerateRequest): GenerateRequest {
+    return request.drafter !== null || this.#split === null
+      ? request
+      : { ...request, drafter: pickDrafter(this.#split, request) };
+  }
+
   /** @throws AppError as `Engine.generate` says */
   #refuse(request: GenerateRequest): void {
     const { promptTokens } = request;
     const { maxContext, vocabSize } = this.info;
-    findDrafter(this.#parts.drafters, request.drafter);
+    findDrafter(this.#drafters, request.drafter);
     if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
     if (promptTokens.length === 0) {
       throw new AppError('invalid_request', 'Expected a prompt of at least one token, got an empty one', {
@@ -205,6 +240,7 @@ export class DecodeEngine implements Engine {
   #deliver(requests: readonly RunningRequest[], { sequences, draftMs, verifyMs }: RoundOutcome): void {
     const outcomes = new Map(sequences.map((outcome) => [outcome.sequence, outcome]));
     const promptRows = sequences.reduce((sum, outcome) => sum + outcome.promptRows, 0);
+    const rounds = this.#rounds(requests, outcomes);
     const decodes = sequences.some(({ round }) => round !== null);
     this.#pacer.observe(promptRows, decodes, draftMs + verifyMs);
     // Counted before it is passed on: whoever reads an answer finds it in the counters.
@@ -216,7 +252,7 @@ export class DecodeEngine implements Engine {
         promptRows,
         decodeRows: sequences.reduce((sum, { round }) => sum + (round === null ? 0 : 1 + round.drafted), 0),
         emitted: sequences.reduce((sum, { emitted }) => sum + emitted.length, 0),
-        rounds: sequences.flatMap(({ round, shortBy }) => (round === null ? [] : [{ ...round, shortBy }])),
+        rounds,
       });
     }
     for (const request of requests) {
@@ -232,9 +268,19 @@ export class DecodeEngine implements Engine {
       if (outcome.failure !== null || ending === null) continue;
       this.#remove(request);
       this.#retain(request);
-      const finish = request.finish(ending);
-      for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
+      this.#ended(request, request.finish(ending));
     }
+  }
+
+  /** What was verified, counted by drafter. */
+  #rounds(requests: readonly RunningRequest[], outcomes: ReadonlyMap<Sequence, SequenceOutcome>): ServedRound[] {
+    return requests.flatMap(({ request, started }) => {
+      const outcome = started === null ? undefined : outcomes.get(started.sequence);
+      if (!started || !outcome || outcome.round === null) return [];
+      const { round, shortBy } = outcome;
+      this.#statistics.onRound(request.id, started.drafter, round, shortBy);
+      return [{ ...round, shortBy, drafter: started.drafter }];
+    });
   }
 
   #admit(): void {
@@ -255,7 +301,7 @@ export class DecodeEngine implements Engine {
   #reserve(running: RunningRequest): boolean {
     const { promptTokens, maxTokens, drafter } = running.request;
     const positions = Math.min(promptTokens.length + (maxTokens ?? this.info.maxContext), this.info.maxContext);
-    const served = findDrafter(this.#parts.drafters, drafter);
+    const served = findDrafter(this.#drafters, drafter);
     const bytes = cacheBytes(this.#parts.target, served?.drafter ?? null, positions);
     if (!this.#budget.reserve(bytes)) return false;
     running.reservedBytes = bytes;
@@ -271,10 +317,12 @@ export class DecodeEngine implements Engine {
     const { request } = running;
     const started = startRequest(request, {
       ...this.#parts,
+      drafters: this.#drafters,
       prefixes: this.#prefixes,
       running: this.#running.flatMap((other) => other.prefix() ?? []),
     });
     running.start(started);
+    this.#statistics.onStart(started.drafter);
     const queried = this.#prefixes.enabled ? request.promptTokens.length : 0;
     for (const observer of this.#parts.observers) {
       observer.onStart(request, { queriedTokens: queried, cachedTokens: started.cachedTokens });
@@ -305,14 +353,17 @@ export class DecodeEngine implements Engine {
 
   #abort(request: RunningRequest): void {
     this.#retain(request);
-    const finish = request.finish({ reason: 'aborted', stopReason: null });
-    for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
+    this.#ended(request, request.finish({ reason: 'aborted', stopReason: null }));
   }
 
   #fail(request: RunningRequest, error: unknown): void {
     this.#remove(request);
-    const finish = request.fail(error);
-    for (const observer of this.#parts.observers) observer.onFinish(request.request, finish);
+    this.#ended(request, request.fail(error));
+  }
+
+  #ended({ request, started }: RunningRequest, finish: FinishEvent): void {
+    if (started !== null) this.#statistics.onEnd(request.id, started.drafter);
+    for (const observer of this.#parts.observers) observer.onFinish(request, finish);
   }
 
   #remove(request: RunningRequest): void {
@@ -346,7 +397,7 @@ export class DecodeEngine implements Engine {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
     this.#prefixes[Symbol.dispose]();
-    for (const { drafter } of this.#parts.drafters) await drafter[Symbol.asyncDispose]();
+    for (const { drafter } of this.#drafters) await drafter[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }
 }

@@ -1,4 +1,5 @@
 /** PORT between the engine and everything that serves or measures it. */
+import type { AcceptanceCounts } from '../core/acceptance-tally.ts';
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { SamplingParams } from '../core/sampling-params.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
@@ -62,6 +63,30 @@ export interface DrafterInfo {
   readonly synthetic: boolean;
 }
 
+/** What is in force of a drafter at this moment, and what has come of it since the engine started. */
+export interface DrafterStatus {
+  /** `none` stands for plain decoding. */
+  readonly name: string;
+  readonly kind: string;
+  /** Target layers that it sees. */
+  readonly taps: readonly number[];
+  /** The longest draft that it can make. */
+  readonly blockDraftTokens: number;
+  /** The longest draft that a request can get. */
+  readonly maxDraftTokens: number;
+  readonly lengthPolicy: 'auto' | 'fixed' | 'none';
+  readonly synthetic: boolean;
+  /** Whether requests that name no drafter get it when there is no split. */
+  readonly isDefault: boolean;
+  /** Share of the requests that name no drafter. */
+  readonly weight: number;
+  /** Why new requests do not get it; null when they do. */
+  readonly off: string | null;
+  /** Requests that got it. */
+  readonly requests: number;
+  readonly counts: AcceptanceCounts;
+}
+
 /** Loads at this moment. */
 export interface EngineLoad {
   readonly running: number;
@@ -73,6 +98,8 @@ export interface EngineLoad {
 export interface Engine extends AsyncDisposable {
   readonly info: EngineInfo;
   load(): EngineLoad;
+  /** The default drafter first, plain decoding last. */
+  drafterStatus(): readonly DrafterStatus[];
   /**
    * Ids of the text; special tokens written in the text are recognised.
    * @param options.addSpecialTokens adds what the tokenizer puts around a text, such as a begin-of-sequence token; a
@@ -122,7 +149,14 @@ export interface StepReport {
   /** Tokens emitted by the step, first tokens included. */
   readonly emitted: number;
   /** One entry for each sequence that verified. */
-  readonly rounds: readonly (RoundRecord & { readonly shortBy: ShortDraftReason | null })[];
+  readonly rounds: readonly ServedRound[];
+}
+
+/** A round, and who drafted for it. */
+export interface ServedRound extends RoundRecord {
+  readonly shortBy: ShortDraftReason | null;
+  /** Name of the drafter that serves the request, `none` when there is none. */
+  readonly drafter: string;
 }
 
 /** The engine as the server sees it: it may still be loading, or have failed to load. */

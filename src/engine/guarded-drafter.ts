@@ -43,6 +43,12 @@ export class GuardedDrafter implements Drafter {
     return this.#hung !== null || performance.now() < this.#quarantinedUntil;
   }
 
+  /** Why it is left out; null when it is not. */
+  get off(): string | null {
+    const { name, timeoutMs } = this.#options;
+    return this.quarantined ? `${name} did not answer within ${timeoutMs} ms, and is left out for a while` : null;
+  }
+
   /** @throws Error while the drafter is in quarantine */
   open(): DraftState {
     this.#refuseInQuarantine();
@@ -55,8 +61,8 @@ export class GuardedDrafter implements Drafter {
   }
 
   #refuseInQuarantine(): void {
-    const { name, timeoutMs } = this.#options;
-    if (this.quarantined) throw new Error(`${name} did not answer within ${timeoutMs} ms, and is left out for a while`);
+    const { off } = this;
+    if (off !== null) throw new Error(off);
   }
 
   /** @throws Error when the drafter takes too long; its signal has aborted then */

@@ -18,6 +18,7 @@ import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
 import { planCacheBytes } from './cache-budget.ts';
 import { DecodeEngine } from './decode-engine.ts';
+import { checkCompared, parseSplit } from './drafter-split.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
@@ -59,6 +60,8 @@ export interface OpenEngineOptions {
   /** Null: the user's cache folder. */
   readonly cacheDir: string | null;
   readonly observers: readonly EngineObserver[];
+  /** Shares of the requests that name no drafter, as {@link parseSplit} reads them; null: all get the first one. */
+  readonly split?: string | null;
   /** @param what is being prepared */
   readonly onProgress?: (what: string, doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
@@ -120,6 +123,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     );
   }
   const limits: EngineLimits = { ...DEFAULT_ENGINE_LIMITS, ...options.limits };
+  const split = options.split == null ? null : parseSplit(options.split);
   const folder = resolve(options.target);
   const config = readModelConfig(folder);
   const { syntheticAcceptance = null, finalTap = null, allowUnclaimed = false } = options;
@@ -131,6 +135,9 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     )),
   ].filter((source) => source !== null);
   refuseEqualNames(sources);
+  const synthetic = syntheticAcceptance !== null;
+  const known = sources.map(({ name }) => ({ name, synthetic }));
+  checkCompared('--split', split?.keys() ?? [], [...known, { name: 'none', synthetic }]);
   const runtime = openRuntime({ threads: options.threads });
   const [tokenizer, chatTemplate] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
   const progress = (what: string) =>
@@ -194,6 +201,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       limits,
       cacheBytes,
       observers: options.observers,
+      split,
     });
     return {
       engine,

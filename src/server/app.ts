@@ -14,6 +14,7 @@ import { HttpError } from './http-error.ts';
 import type { Logger } from './logger.ts';
 import type { ServerMetrics } from './metrics.ts';
 import { requestIdFromHeader } from './request-id.ts';
+import { addDrafterRoutes } from './routes/drafters.ts';
 import { addGenerationRoutes } from './routes/generation.ts';
 import { addModelRoutes } from './routes/models.ts';
 import { addOperationRoutes, OPEN_PATHS } from './routes/operations.ts';
@@ -63,10 +64,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const concurrency = options.concurrency ?? new ConcurrencyLimit(config.maxRequestsPerKey);
   addGenerationRoutes(app, { service, concurrency, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
   addModelRoutes(app, service);
+  addDrafterRoutes(app, service);
   addOperationRoutes(app, { service, metrics, version });
 
   for (const path of Object.keys(GENERATION_PATHS)) app.all(path, refuseMethod('POST'));
-  for (const path of ['/v1/models', '/v1/models/:id{.+}', '/metrics', ...OPEN_PATHS]) app.all(path, refuseMethod('GET, HEAD'));
+  for (const path of ['/v1/models', '/v1/models/:id{.+}', '/v1/drafters', '/metrics', ...OPEN_PATHS])
+    app.all(path, refuseMethod('GET, HEAD'));
   app.notFound((context) => {
     const { method, path } = context.req;
     const error = new HttpError(404, `Expected a known route, got ${method} ${path}. See docs/http-api.md for the routes.`, {

@@ -2,6 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { FinishEvent } from '../core/decode-event.ts';
 import type { EngineLoad, EngineObserver, GenerateRequest, StartReport, StepReport } from '../engine/engine.ts';
+import { createDrafterMetrics } from './drafter-metrics.ts';
 import {
   INTER_TOKEN_BUCKETS,
   ITERATION_BUCKETS,
@@ -135,6 +136,8 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
   );
   const errors = counter('request_errors_total', 'Requests that ended in an error, by code.', 'code', true);
 
+  const byDrafter = createDrafterMetrics(registry, PREFIX, model_name);
+
   gauge('num_requests_running', 'Sequences that take part in steps.', (load) => load.running);
   gauge('num_requests_waiting', 'Requests that wait for a free sequence.', (load) => load.waiting);
   gauge(
@@ -201,6 +204,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       iterationTokens(step.promptRows + step.emitted);
       for (const round of step.rounds) {
         if (round.shortBy !== null) (round.drafted === 0 ? withoutDraft : shortened)(1, round.shortBy);
+        byDrafter.onRound(round);
         if (round.drafted === 0) continue;
         drafts(1);
         draftTokens(round.drafted);
@@ -215,6 +219,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     },
     onFinish(_request: GenerateRequest, finish: FinishEvent): void {
       const { queueMs, firstTokenMs, totalMs } = finish.timing;
+      byDrafter.onFinish(finish.speculation.drafter);
       success(1, finish.reason === 'aborted' ? 'abort' : finish.reason);
       requestPrompt(finish.promptTokens);
       requestGeneration(finish.completionTokens);

@@ -5,6 +5,7 @@ import type { RoundRecord, ShortDraftReason } from '../../src/core/speculation-r
 import type { TokenId } from '../../src/core/token.ts';
 import type {
   ChatMessage,
+  DrafterStatus,
   Engine,
   EngineInfo,
   EngineLoad,
@@ -36,6 +37,8 @@ export interface FakeEngineOptions {
   readonly script?: (request: GenerateRequest) => FakeScript;
   readonly observer?: EngineObserver;
   readonly clock?: FakeClock;
+  /** Default: none. */
+  readonly drafterStatus?: () => readonly DrafterStatus[];
   /** Requests that may wait; one more is refused. Default 64. */
   readonly maxWaiting?: number;
   /** Awaited before each step: where a test holds the engine. */
@@ -81,6 +84,10 @@ export class FakeEngine implements Engine {
   load(): EngineLoad {
     const capacity = this.info.maxContext * this.info.maxSequences;
     return { running: this.#running, waiting: this.#queue.length, cacheUsage: this.#cachePositions / capacity };
+  }
+
+  drafterStatus(): readonly DrafterStatus[] {
+    return this.#options.drafterStatus?.() ?? [];
   }
 
   encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
@@ -260,7 +267,13 @@ class FakeRun {
       const counts = drafted === 0 ? this.#noDraft : this.#shortened;
       counts[shortBy] = (counts[shortBy] ?? 0) + 1;
     }
-    this.#report({ draftMs, promptRows: 0, decodeRows: 1 + drafted, emitted, rounds: [{ ...record, shortBy }] });
+    this.#report({
+      draftMs,
+      promptRows: 0,
+      decodeRows: 1 + drafted,
+      emitted,
+      rounds: [{ ...record, shortBy, drafter: this.#drafter?.name ?? 'none' }],
+    });
     return event;
   }
 

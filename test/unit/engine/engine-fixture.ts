@@ -6,7 +6,7 @@ import { GREEDY } from '../../../src/core/sampling-params.ts';
 import type { TokenId } from '../../../src/core/token.ts';
 import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import type { Drafter } from '../../../src/drafter/drafter.ts';
-import { DecodeEngine } from '../../../src/engine/decode-engine.ts';
+import { DecodeEngine, type DecodeEngineParts } from '../../../src/engine/decode-engine.ts';
 import type { EngineObserver, GenerateRequest, StartReport, StepReport } from '../../../src/engine/engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from '../../../src/engine/engine-limits.ts';
 import { ChatTemplate } from '../../../src/text/chat-template.ts';
@@ -46,6 +46,9 @@ export interface EngineOptions extends Partial<Omit<ScriptedTargetOptions, 'voca
   readonly maxWaiting?: number;
   readonly limits?: Partial<EngineLimits>;
   readonly cacheBytes?: number;
+  /** Further drafters, each under its kind. */
+  readonly more?: readonly Drafter[];
+  readonly parts?: Partial<DecodeEngineParts>;
 }
 
 export class Recorder implements EngineObserver {
@@ -80,6 +83,8 @@ export function openEngine({
   maxWaiting = 64,
   limits = {},
   cacheBytes = 1e9,
+  more = [],
+  parts = {},
   ...options
 }: EngineOptions) {
   const target = new ScriptedTarget({
@@ -95,12 +100,16 @@ export function openEngine({
   });
   const recorder = new Recorder();
   const checked = drafter && new CheckedDrafter(drafter);
+  const others = more.map((one) => new CheckedDrafter(one));
+  const all = checked === null ? others : [checked, ...others];
   const engine = new DecodeEngine({
     target,
-    drafters:
-      checked === null
-        ? []
-        : [{ name: checked.kind, drafter: checked, draftTokens: draftTokens ?? checked.maxDraftTokens, lengths: FIXED_LENGTH }],
+    drafters: all.map((one) => ({
+      name: one.kind,
+      drafter: one,
+      draftTokens: draftTokens ?? one.maxDraftTokens,
+      lengths: FIXED_LENGTH,
+    })),
     tokenizer: TOKENIZER,
     chatTemplate: new ChatTemplate({ templates: new Map([['default', '{{ messages[0].content }}']]), specialTokens: {} }),
     model: 'scripted',
@@ -109,13 +118,15 @@ export function openEngine({
     cacheBytes,
     limits: { ...DEFAULT_ENGINE_LIMITS, prefixCacheBytes: 0, ...limits },
     observers: [recorder],
+    ...parts,
   });
   onTestFinished(async () => {
     await within('the engine’s end', engine[Symbol.asyncDispose]());
     if (target.openCaches !== 0) throw new Error(`${target.openCaches} caches were left open`);
-    if (checked !== null && checked.misuses.length > 0) throw new Error(checked.misuses.join('; '));
+    const misuses = all.flatMap((one) => one.misuses);
+    if (misuses.length > 0) throw new Error(misuses.join('; '));
   });
-  return { engine, target, recorder, drafter: checked };
+  return { engine, target, recorder, drafter: checked, others };
 }
 
 let requests = 0;

@@ -67,7 +67,7 @@ describe('the fake engine', () => {
       }
       const withoutDraft = Object.values(noDraft).reduce((sum, count) => sum + count, 0);
       expect(rounds.filter(({ drafted }) => drafted === 0)).toHaveLength(withoutDraft);
-      expect(steps.flatMap((step) => step.rounds.map(({ shortBy: _, ...round }) => round))).toEqual(rounds);
+      expect(steps.flatMap((step) => step.rounds.map(({ shortBy: _, drafter: __, ...round }) => round))).toEqual(rounds);
       expect(steps.reduce((sum, { emitted }) => sum + emitted, 0)).toBe(maxTokens);
       expect(finishes).toEqual([finish]);
     },

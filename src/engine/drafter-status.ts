@@ -1,0 +1,46 @@
+import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
+import type { SplitWeights } from './drafter-split.ts';
+import type { DrafterStatistics } from './drafter-statistics.ts';
+import type { DrafterStatus } from './engine.ts';
+import type { GuardedDrafter } from './guarded-drafter.ts';
+import type { ServedDrafter } from './served-drafter.ts';
+
+/** The default drafter first, plain decoding last. */
+export function drafterStatus(
+  drafters: readonly (ServedDrafter & { readonly drafter: GuardedDrafter })[],
+  split: SplitWeights | null,
+  statistics: DrafterStatistics,
+): DrafterStatus[] {
+  const first = drafters[0]?.name ?? 'none';
+  const use = (name: string) => ({
+    isDefault: name === first,
+    weight: split === null ? Number(name === first) : (split.get(name) ?? 0),
+    ...statistics.served(name),
+  });
+  return [
+    ...drafters.map(
+      ({ name, drafter, draftTokens, lengths }): DrafterStatus => ({
+        name,
+        kind: drafter.kind,
+        taps: drafter.taps,
+        blockDraftTokens: drafter.maxDraftTokens,
+        maxDraftTokens: draftTokens,
+        lengthPolicy: lengths === FIXED_LENGTH ? 'fixed' : 'auto',
+        synthetic: drafter.synthetic !== undefined,
+        off: drafter.off,
+        ...use(name),
+      }),
+    ),
+    {
+      name: 'none',
+      kind: 'none',
+      taps: [],
+      blockDraftTokens: 0,
+      maxDraftTokens: 0,
+      lengthPolicy: 'none',
+      synthetic: false,
+      off: null,
+      ...use('none'),
+    },
+  ];
+}

@@ -1,0 +1,106 @@
+import { describe, expect, test } from 'vitest';
+import { AcceptanceTally } from '../../../src/core/acceptance-tally.ts';
+import type { DrafterStatus } from '../../../src/engine/engine.ts';
+import { createApp } from '../../../src/server/app.ts';
+import { parsePrometheus, sumOf } from '../../support/prometheus-text.ts';
+import { createServerFixture } from '../../support/server-fixture.ts';
+import { errorOf, post } from '../../support/server-requests.ts';
+
+function status(options: Partial<DrafterStatus> = {}): DrafterStatus {
+  const tally = new AcceptanceTally();
+  tally.add('r1', { drafted: 3, accepted: 2 }, null);
+  tally.add('r1', { drafted: 1, accepted: 0 }, 'low-confidence');
+  tally.add('r1', { drafted: 0, accepted: 0 }, 'near-max-tokens');
+  tally.end('r1');
+  return {
+    name: 'a',
+    kind: 'dflash',
+    taps: [1, 3],
+    blockDraftTokens: 7,
+    maxDraftTokens: 3,
+    lengthPolicy: 'auto',
+    synthetic: false,
+    isDefault: true,
+    weight: 0.8,
+    off: null,
+    requests: 1,
+    counts: tally.counts(),
+    ...options,
+  };
+}
+
+describe('GET /v1/drafters', () => {
+  test('tells what is in force, and the counters with their denominators', async () => {
+    const off = status({ name: 'b', off: 'b did not answer within 5 ms', isDefault: false, weight: 0.2 });
+    const { options } = createServerFixture({ engine: { drafterStatus: () => [status(), off] } });
+    const response = await createApp(options).request('/v1/drafters');
+    expect(response.status).toBe(200);
+    const body = (await response.json()) as { data: object[]; comparison: string };
+    expect(body.comparison).toMatch(/^unpaired/);
+    expect(body.data[0]).toEqual({
+      name: 'a',
+      object: 'drafter',
+      kind: 'dflash',
+      taps: [1, 3],
+      block_draft_tokens: 7,
+      max_draft_tokens: 3,
+      length_policy: 'auto',
+      synthetic: false,
+      default: true,
+      weight: 0.8,
+      state: 'on',
+      off_reason: null,
+      requests: 1,
+      statistics: {
+        num_drafts: 2,
+        num_draft_tokens: 4,
+        num_accepted_tokens: 2,
+        mean_acceptance_length: { value: 2, interval_95: null, rounds: 2, ended_requests: 1 },
+        draft_acceptance_rate: 0.5,
+        per_position: [0.5, 0.5, 0],
+        per_position_proposed: [0.5, 1, 0],
+        num_accepted_per_position: [1, 1, 0],
+        num_proposed_per_position: [2, 1, 1],
+        no_draft_rounds: { 'near-max-tokens': 1 },
+        shortened_rounds: { 'low-confidence': 1 },
+      },
+    });
+    expect(body.data[1]).toMatchObject({ state: 'quarantined', off_reason: 'b did not answer within 5 ms', weight: 0.2 });
+  });
+
+  test('wants a key where keys are set, an engine, and GET', async () => {
+    const { options } = createServerFixture({ config: { apiKeys: ['secret'] } });
+    const app = createApp(options);
+    expect((await app.request('/v1/drafters')).status).toBe(401);
+    expect((await app.request('/v1/drafters', { headers: { authorization: 'Bearer secret' } })).status).toBe(200);
+    const loading = createServerFixture({ status: () => ({ state: 'loading' }) });
+    expect((await createApp(loading.options).request('/v1/drafters')).status).toBe(503);
+    const refused = await post(createApp(createServerFixture().options), '/v1/drafters', {});
+    expect(refused.status).toBe(405);
+    expect(await errorOf(refused)).toMatchObject({ code: 'method_not_allowed' });
+  });
+});
+
+test('/metrics counts by drafter, and the counters of all drafters add up to the totals', async () => {
+  const drafters = ['oracle', 'second'].map((name) => ({ name, kind: 'oracle', maxDraftTokens: 4, synthetic: false }));
+  const { options } = createServerFixture({ engine: { info: { drafters } }, vllmAliases: true });
+  const app = createApp(options);
+  for (const drafter of ['oracle', 'second', 'second', 'none']) {
+    await post(app, '/v1/completions', { prompt: 'xyz', max_tokens: 9, temperature: 0, drafter });
+  }
+  const samples = parsePrometheus(await (await app.request('/metrics')).text());
+  const count = (name: string, labels = {}) => sumOf(samples, `blockdraft:${name}`, labels);
+  expect(['oracle', 'second', 'none'].map((drafter) => count('drafter_requests_total', { drafter }))).toEqual([1, 2, 1]);
+  for (const [own, total] of [
+    ['drafter_drafts_total', 'spec_decode_num_drafts_total'],
+    ['drafter_draft_tokens_total', 'spec_decode_num_draft_tokens_total'],
+    ['drafter_accepted_tokens_total', 'spec_decode_num_accepted_tokens_total'],
+    ['drafter_accepted_tokens_per_pos_total', 'spec_decode_num_accepted_tokens_per_pos_total'],
+    ['drafter_proposed_tokens_per_pos_total', 'spec_decode_num_proposed_tokens_per_pos_total'],
+  ] as const) {
+    expect(count(own, { drafter: 'oracle' }), own).toBeGreaterThan(0);
+    expect(count(own, { drafter: 'second' }), own).toBe(2 * count(own, { drafter: 'oracle' }));
+    expect(count(own), own).toBe(count(total));
+  }
+  expect([...samples.keys()].some((series) => series.startsWith('vllm:drafter'))).toBe(false);
+});
