@@ -303,6 +303,13 @@ function notesOn(m: Measurements, findings: readonly Unranked[]): Note[] {
       evidence: `${signed(longer.servedGain.value)} tokens per round (95 % interval ${interval(longer.servedGain)})`,
     });
   }
+  const half = m.probes.find(({ probe, fault }) => fault === null && probe.includes('16-bit'));
+  if (half !== undefined && half.servedGain.high < -LEAST_EFFECT * (half.servedTau - half.servedGain.value)) {
+    notes.push({
+      note: 'it must not be served with taps in 16-bit floats (float16): keep them in bfloat16 or float32',
+      evidence: `${signed(half.servedGain.value)} tokens per round (95 % interval ${interval(half.servedGain)})`,
+    });
+  }
   if (m.eosTokenIds.includes(m.maskTokenId)) {
     notes.push({
       note: `the mask token ${m.maskTokenId} is also a stop token: loops that look for stop tokens in a block filled with masks end at once`,

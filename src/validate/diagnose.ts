@@ -13,7 +13,7 @@ import { loadTokenizer, type Tokenizer } from '../text/tokenizer.ts';
 import { decide } from './decide.ts';
 import type { AcceptanceReport, Diagnosis } from './diagnosis.ts';
 import { ownLabels, pooledAcceptance, type SequenceAcceptance, sequenceAcceptance } from './evidence/acceptance-walk.ts';
-import { acceptanceGain, evaluateAssumption, forcedRatios, servedRatios } from './evidence/evaluate-assumption.ts';
+import { acceptanceGain, evaluateAssumption, forcedRatios, reportOf, servedRatios } from './evidence/evaluate-assumption.ts';
 import { lookupDrafts } from './evidence/lookup-baseline.ts';
 import { searchCounterfactuals } from './evidence/search-counterfactuals.ts';
 import { accuracyFall, conditionalAccuracy, decayPerSlot } from './evidence/slot-profile.ts';
@@ -152,10 +152,11 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
     sequenceAcceptance(predictions, ownLabels(sequences[i] as RecordedSequence)),
   );
 
+  const screening = screeningSequences(sequences, config.blockSize, multiplicationsPerRow(config, headRows));
   const search = await searchCounterfactuals({
     probe,
     sequences,
-    screening: screeningSequences(sequences, config.blockSize, multiplicationsPerRow(config, headRows)),
+    screening,
     declared,
     base: declaredAcceptance,
     facts: {
@@ -181,6 +182,9 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
     slotShift,
     ...withSignal,
   });
+  const half = await evaluateAssumption(probe, screening, { ...assumption, tapPrecision: 'f16' }, slotShift, signal);
+  const whole = await evaluateAssumption(probe, screening, assumption, slotShift, signal);
+  const probes = [...search.reports, reportOf('taps in 16-bit floats', null, half.length, acceptanceGain(half, whole))];
   options.onProgress?.('measuring', 1, 3);
   const promptOf = new Map(options.prompts.map((prompt) => [prompt.id, prompt]));
   const plain = await recordPlainForms({
@@ -206,7 +210,7 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
   const { findings, notes } = decide({
     blockSize: assumption.blockSize,
     changes: search.changes,
-    probes: search.reports,
+    probes,
     teacher,
     plainForms,
     categories: splitCategories(sequences, acceptance),
@@ -231,7 +235,7 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
     findings,
     notes,
     acceptance: acceptanceReport(sequences, declaredAcceptance, declaredPredictions),
-    probes: search.reports,
+    probes,
     teacher: teacher.map(({ layer, tau }) => ({ layer, tau: tau.value })),
     withoutTemplate: Object.fromEntries(plainForms.map(({ form, gain }) => [form, gain.servedTau.value])),
     fcNorms: weights.fcNorms,
@@ -251,7 +255,7 @@ async function predictAll(
 ): Promise<readonly Predictions[]> {
   const predictions: Predictions[] = [];
   for (const sequence of sequences) {
-    predictions.push(await probe.run(sequence, assumption, signal === undefined ? {} : { signal }));
+    predictions.push(await probe.run(sequence, assumption, signal));
   }
   return predictions;
 }

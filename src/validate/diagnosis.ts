@@ -29,7 +29,6 @@ export type FaultCode =
   /** Labels came from the output of an inner layer. */
   | 'teacher-intermediate'
   | 'no-chat-template'
-  | 'thinking-mode'
   | 'data-one-category'
   /** Trained on answers that are not the target's own. */
   | 'data-not-target'

@@ -1,4 +1,5 @@
 /** Runs a drafter under an assumption over many sequences, and compares two runs. */
+import type { FaultCode, ProbeReport } from '../diagnosis.ts';
 import type { Assumption } from '../probe/assumption.ts';
 import type { DrafterProbe } from '../probe/drafter-probe.ts';
 import type { RecordedSequence } from '../recording/recorded-sequence.ts';
@@ -15,7 +16,7 @@ export async function evaluateAssumption(
 ): Promise<readonly SequenceAcceptance[]> {
   const results: SequenceAcceptance[] = [];
   for (const sequence of sequences) {
-    const predictions = await probe.run(sequence, assumption, signal === undefined ? {} : { signal });
+    const predictions = await probe.run(sequence, assumption, signal);
     results.push(sequenceAcceptance(predictions, ownLabels(sequence), slotShift));
   }
   return results;
@@ -53,6 +54,11 @@ export function acceptanceGain(changed: readonly SequenceAcceptance[], base: rea
     servedGain: pairedRatioDifference(servedRatios(changed), servedRatios(base)),
     firstSlotGain: pairedRatioDifference(firstSlotRatios(changed), firstSlotRatios(base)),
   };
+}
+
+export function reportOf(probe: string, fault: FaultCode | null, prompts: number, gain: AcceptanceGain): ProbeReport {
+  const { forcedTau, servedTau, ...gains } = gain;
+  return { probe, fault, prompts, forcedTau: forcedTau.value, servedTau: servedTau.value, ...gains };
 }
 
 /** The first slots only, as if blocks were shorter. */

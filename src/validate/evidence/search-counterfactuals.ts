@@ -1,5 +1,5 @@
 /** Asks every counterfactual, the promising ones with all prompts, and keeps the change that helps most until none does. */
-import type { FaultCode, ProbeReport } from '../diagnosis.ts';
+import type { ProbeReport } from '../diagnosis.ts';
 import type { Assumption } from '../probe/assumption.ts';
 import type { Counterfactual } from '../probe/counterfactual.ts';
 import { blockSizeChanges, type CatalogueFacts, counterfactuals } from '../probe/counterfactuals.ts';
@@ -7,7 +7,7 @@ import type { DrafterProbe } from '../probe/drafter-probe.ts';
 import type { RecordedSequence } from '../recording/recorded-sequence.ts';
 import { pairedRatioDifference } from '../statistics/estimate.ts';
 import type { SequenceAcceptance } from './acceptance-walk.ts';
-import { type AcceptanceGain, acceptanceGain, evaluateAssumption, firstSlots, forcedRatios } from './evaluate-assumption.ts';
+import { acceptanceGain, evaluateAssumption, firstSlots, forcedRatios, reportOf } from './evaluate-assumption.ts';
 import { type ProbeOutcome, selectChange, worthAllPrompts } from './select-change.ts';
 import { expectedGrowth } from './slot-profile.ts';
 
@@ -83,7 +83,12 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
       );
       outcomes.push({ ...outcomeOf(counterfactual, result, acceptance), onAllPrompts: true });
     }
-    if (pass === 0) reports.push(...outcomes.map(report));
+    if (pass === 0)
+      reports.push(
+        ...outcomes.map(({ counterfactual, gain, acceptance: results }) =>
+          reportOf(counterfactual.name, counterfactual.fault, results.length, gain),
+        ),
+      );
     const selected = selectChange(outcomes);
     if (selected === null) break;
     changes.push(selected);
@@ -111,18 +116,5 @@ function outcomeOf(
     newSlots: longer ? gain.forcedGain.value / Math.max(expectedGrowth(base, counterfactual.assumption.blockSize), 1e-6) : null,
     acceptance: result,
     onAllPrompts: false,
-  };
-}
-
-function report({ counterfactual, gain, acceptance }: ProbeOutcome): ProbeReport {
-  const fault: FaultCode = counterfactual.fault;
-  const { forcedTau, servedTau, ...gains }: AcceptanceGain = gain;
-  return {
-    probe: counterfactual.name,
-    fault,
-    prompts: acceptance.length,
-    forcedTau: forcedTau.value,
-    servedTau: servedTau.value,
-    ...gains,
   };
 }

@@ -2,7 +2,6 @@
 import { openCheckpoint } from '../../checkpoint/checkpoint.ts';
 import { prepareWeights } from '../../checkpoint/prepare-weights.ts';
 import type { WeightFormat } from '../../checkpoint/weight-plan.ts';
-import type { TokenId } from '../../core/token.ts';
 import type { BorrowedTarget } from '../../drafter/borrowed-target.ts';
 import type { DflashConfig } from '../../drafter/dflash/dflash-config.ts';
 import { OWN_EMBEDDING, OWN_HEAD, ownTables, planDflashWeights, refuseUnclaimed } from '../../drafter/dflash/dflash-weights.ts';
@@ -37,12 +36,6 @@ export interface OpenDrafterProbeOptions {
   readonly target: BorrowedTarget;
   readonly features: FeatureSource;
   readonly cacheDir: string | null;
-  readonly signal?: AbortSignal;
-}
-
-export interface RunOptions {
-  /** Keep the hidden rows too. */
-  readonly hidden?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -116,23 +109,21 @@ export class DrafterProbe implements Disposable {
    * Fills the block behind every anchor of a sequence.
    * @throws AppError `aborted`, or what ONNX Runtime reports
    */
-  async run(sequence: RecordedSequence, assumption: Assumption, options: RunOptions = {}): Promise<Predictions> {
+  async run(sequence: RecordedSequence, assumption: Assumption, signal?: AbortSignal): Promise<Predictions> {
     const { config } = this;
     const { tokens, answerStart } = sequence;
     const anchors = Math.max(tokens.length - answerStart - 1, 0);
     const slots = assumption.blockSize;
     const rows = anchors * slots;
-    if (rows === 0) return { anchors: 0, slots, ids: [], probabilities: EMPTY, labelLogProbabilities: EMPTY, hidden: null };
+    if (rows === 0) return { anchors: 0, slots, ids: new Int32Array(0), probabilities: new Float32Array(0) };
     const context = recordedRows(sequence);
 
     const features = this.#bind(PROBE_IO.features, 'f32', [context, config.taps.length * config.targetHidden]);
     await this.#options.features.fill(sequence, assumption, features.data);
     const ids = this.#bind(PROBE_IO.blockIds, 'i64', [rows]);
-    const labels = this.#bind(PROBE_IO.labels, 'i64', [rows]);
     for (let row = 0; row < rows; row++) {
       const position = answerStart + Math.floor(row / slots) + (row % slots);
       ids.data[row] = BigInt(row % slots === 0 ? (tokens[position] as number) : assumption.maskTokenId);
-      labels.data[row] = BigInt(this.#headRow(tokens[position]) ?? 0);
     }
     this.#bindRotary(assumption, context, answerStart, anchors);
     const masks = new Map<string, { readonly context: OwnedTensor<'f32'>; readonly block: OwnedTensor<'f32'> }>();
@@ -168,26 +159,13 @@ export class DrafterProbe implements Disposable {
     };
     const chosen = output(PROBE_IO.ids, 'i64', [rows, 1]);
     const probabilities = output(PROBE_IO.probabilities, 'f32', [rows, 1]);
-    const labelLog = output(PROBE_IO.labelLogProbabilities, 'f32', [rows, 1]);
-    const hidden = output(PROBE_IO.hidden, 'f32', [rows, config.hidden]);
-    await this.#binding.run(options.signal);
-    const labelLogProbabilities = labelLog.data.slice();
-    for (let row = 0; row < rows; row++) {
-      const label = tokens[answerStart + Math.floor(row / slots) + (row % slots)];
-      if (this.#headRow(label) === undefined) labelLogProbabilities[row] = Number.NaN;
-    }
+    await this.#binding.run(signal);
     return {
       anchors,
       slots,
       ids: Int32Array.from(chosen.data, (row) => this.keptTokens?.token(Number(row)) ?? Number(row)),
       probabilities: probabilities.data.slice(),
-      labelLogProbabilities,
-      hidden: options.hidden === true ? hidden.data.slice() : null,
     };
-  }
-
-  #headRow(token: TokenId | undefined): number | undefined {
-    return token === undefined || this.keptTokens === null ? token : this.keptTokens.row(token);
   }
 
   #bind<T extends ElementType>(name: string, type: T, shape: readonly number[]): OwnedTensor<T> {
@@ -198,7 +176,6 @@ export class DrafterProbe implements Disposable {
 
   #bindRotary(assumption: Assumption, context: number, answerStart: number, anchors: number): void {
     const half = this.config.headDim / 2;
-    // One row in front stands for position -1, which a block shifted down may have.
     const positions = context + 2 * assumption.blockSize + Math.abs(assumption.blockShift) + 1;
     const key = JSON.stringify(assumption.rope);
     let tables = this.#ropes.get(key);
@@ -228,8 +205,6 @@ export class DrafterProbe implements Disposable {
     this.#weights[Symbol.dispose]();
   }
 }
-
-const EMPTY = new Float32Array(0);
 
 function ownEmbedding({ vocab, hidden }: DflashConfig, dtype: string | undefined): EmbeddingSpec {
   const format: EmbeddingFormat = dtype === 'F16' ? 'f16' : dtype === 'BF16' ? 'bf16' : 'f32';

@@ -4,19 +4,12 @@ import type { TokenId } from '../../core/token.ts';
 export class KeptTokens {
   /** Target ids by head row. */
   readonly ids: Int32Array;
-  readonly #rows: ReadonlyMap<TokenId, number>;
 
   constructor(ids: Int32Array) {
     this.ids = ids;
-    this.#rows = new Map([...ids].map((id, row) => [id, row]));
   }
 
   token(row: number): TokenId {
     return this.ids[row] ?? -1;
-  }
-
-  /** Undefined for a token that the drafter cannot choose. */
-  row(token: TokenId): number | undefined {
-    return this.#rows.get(token);
   }
 }

@@ -11,11 +11,4 @@ export interface Predictions {
   readonly ids: readonly TokenId[] | Int32Array;
   /** [anchors · slots]: its probability. */
   readonly probabilities: Float32Array;
-  /**
-   * [anchors · slots]: log-probability of the answer's own token at the slot's position; NaN behind the answer's end and for a token that
-   * the drafter cannot choose.
-   */
-  readonly labelLogProbabilities: Float32Array;
-  /** [anchors · slots, hidden] after the final norm; null unless asked for. */
-  readonly hidden: Float32Array | null;
 }

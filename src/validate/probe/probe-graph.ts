@@ -40,16 +40,10 @@ export const PROBE_IO = {
   queryShape: 'query_shape',
   /** [2] of i64: T, B. */
   keyCounts: 'key_counts',
-  /** [R] of i64: the head row whose log-probability is wanted. */
-  labels: 'labels',
   /** [R, 1] of i64: the head row with the largest logit. */
   ids: 'ids',
   /** [R, 1]: its probability. */
   probabilities: 'probabilities',
-  /** [R, 1]: natural logarithm of the label's probability. */
-  labelLogProbabilities: 'label_log_probabilities',
-  /** [R, hidden]: after the final norm. */
-  hidden: 'hidden',
 } as const;
 
 export function buildProbeGraph(config: DflashConfig, options: ProbeGraphOptions): BuiltGraph {
@@ -72,7 +66,6 @@ export function buildProbeGraph(config: DflashConfig, options: ProbeGraphOptions
   const keyShape = graph.input(PROBE_IO.keyShape, 'i64', [4]);
   const queryShape = graph.input(PROBE_IO.queryShape, 'i64', [4]);
   const keyCounts = graph.input(PROBE_IO.keyCounts, 'i64', [2]);
-  const labels = graph.input(PROBE_IO.labels, 'i64', ['rows']);
   const norm = (weight: string, size = hidden) => ({ weight, size, epsilon: config.normEpsilon });
   const transpose = (x: Value, perm: readonly number[]) =>
     graph.node('Transpose', [x], { attributes: { perm: perm.map(BigInt) } });
@@ -183,8 +176,6 @@ export function buildProbeGraph(config: DflashConfig, options: ProbeGraphOptions
     residual = afterLayer.sum;
     normalised = afterLayer.normalised;
   }
-  graph.nodes('Identity', [normalised], [PROBE_IO.hidden]);
-  graph.output(PROBE_IO.hidden, 'f32', ['rows', hidden]);
 
   let logits = linear(graph, normalised, options.head);
   if (config.outputMultiplier !== 1) logits = graph.node('Mul', [logits, graph.floats([config.outputMultiplier], [])]);
@@ -192,24 +183,19 @@ export function buildProbeGraph(config: DflashConfig, options: ProbeGraphOptions
     const cap = graph.floats([config.logitSoftcap], []);
     logits = graph.node('Mul', [graph.node('Tanh', [graph.node('Div', [logits, cap])]), cap]);
   }
-  declareChoice(graph, logits, labels);
+  declareChoice(graph, logits);
   return graph.build();
 }
 
-/** Declares the outputs that say what a row of logits chooses, and how likely the choice and the label are. */
-function declareChoice(graph: GraphBuilder, logits: Value, labels: Value): void {
+/** Declares the outputs that say what a row of logits chooses, and how likely it holds the choice to be. */
+function declareChoice(graph: GraphBuilder, logits: Value): void {
   const [top] = graph.nodes('TopK', [logits, graph.ints([1])], ['top', PROBE_IO.ids], {
     attributes: { axis: -1n, largest: 1n, sorted: 1n },
   });
   const mass = graph.node('ReduceLogSumExp', [logits, graph.ints([-1])], { attributes: { keepdims: 1n } });
   graph.nodes('Exp', [graph.node('Sub', [top as Value, mass])], [PROBE_IO.probabilities]);
-  const labelLogit = graph.node('GatherElements', [logits, graph.node('Unsqueeze', [labels, graph.ints([1])])], {
-    attributes: { axis: 1n },
-  });
-  graph.nodes('Sub', [labelLogit, mass], [PROBE_IO.labelLogProbabilities]);
   graph.output(PROBE_IO.ids, 'i64', ['rows', 1]);
   graph.output(PROBE_IO.probabilities, 'f32', ['rows', 1]);
-  graph.output(PROBE_IO.labelLogProbabilities, 'f32', ['rows', 1]);
 }
 
 /** Rotates the two halves of each head against each other (Su et al. 2021, eq. 34, in the order of GPT-NeoX). */

@@ -14,8 +14,6 @@ function predictions(slots: number, blocks: readonly (readonly number[])[]) {
     slots,
     ids: blocks.flatMap((block) => [-1, ...block]),
     probabilities: new Float32Array(blocks.length * slots),
-    labelLogProbabilities: new Float32Array(blocks.length * slots),
-    hidden: null,
   };
 }
 

@@ -131,4 +131,10 @@ describe('the decision', () => {
     expect(findings).toEqual([]);
     expect(notes.map(({ note }) => note)).toEqual([expect.stringContaining('tap 2 (layer 3) are all zero')]);
   });
+
+  it('notes that 16-bit floats would cost', () => {
+    const half = { ...gain(-1, 0.1), probe: 'taps in 16-bit floats', fault: null, prompts: 12, servedTau: 4, forcedTau: 4 };
+    expect(decide({ ...healthy, probes: [half] }).notes.map(({ note }) => note)).toEqual([expect.stringContaining('float16')]);
+    expect(decide({ ...healthy, probes: [{ ...half, ...gain(0, 0.1), servedTau: 5, forcedTau: 5 }] }).notes).toEqual([]);
+  });
 });
