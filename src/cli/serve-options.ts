@@ -18,6 +18,12 @@ export function integer(least: number, most = Number.MAX_SAFE_INTEGER) {
   };
 }
 
+export function share(text: string): number {
+  const value = Number(text);
+  if (/^(\d+(\.\d*)?|\.\d+)$/.test(text) && value <= 1) return value;
+  throw new InvalidArgumentError('Expected a number from 0 to 1.');
+}
+
 const BYTE_UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 
 export function bytes(text: string): number {
@@ -66,6 +72,18 @@ export function serveCommand() {
         '--split <shares>',
         'drafters of the requests that name none, by weight, such as a=0.8,b=0.2; none is plain decoding',
       ).env('BLOCKDRAFT_SPLIT'),
+    )
+    .addOption(
+      new Option('--shadow <drafter>', 'score this drafter beside the one that serves, changing nothing; may be repeated')
+        .env('BLOCKDRAFT_SHADOW')
+        .argParser(collect)
+        .default([] as readonly string[], 'none'),
+    )
+    .addOption(
+      new Option('--shadow-rate <share>', 'share of the requests in which --shadow drafters are scored')
+        .env('BLOCKDRAFT_SHADOW_RATE')
+        .argParser(share)
+        .default(0.1),
     )
     .addOption(finalTapOption())
     .addOption(allowUnclaimedOption())

@@ -58,6 +58,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       finalTap: options.finalTap ?? null,
       allowUnclaimed: options.allowUnclaimed,
       split: options.split ?? null,
+      shadow: options.shadow.length === 0 ? null : { drafters: options.shadow, rate: options.shadowRate },
       draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
@@ -75,7 +76,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       },
       servedModelName: model,
       cacheDir: options.cacheDir ?? null,
-      observers: [metrics, quarantineLog(logger)],
+      observers: [metrics, drafterLog(logger)],
       signal: loading.signal,
       onProgress(what, done, total) {
         const bar = bars.get(what) ?? createProgressBar(`Preparing the ${what}`, formatBytes);
@@ -111,12 +112,13 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   }
 }
 
-function quarantineLog(logger: Logger): EngineObserver {
+function drafterLog(logger: Logger): EngineObserver {
   return {
     onStart: () => undefined,
     onStep: () => undefined,
     onFinish: () => undefined,
     onQuarantine: (drafter, reason) => logger.warn('drafter left out', { drafter, reason }),
+    onShadowFailure: (drafter, reason) => logger.warn('shadow drafter failed', { drafter, reason }),
   };
 }
 

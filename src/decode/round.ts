@@ -9,6 +9,7 @@ import { chooseToken } from './choose-token.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
 import { type Draft, propose } from './propose.ts';
 import type { Sequence } from './sequence.ts';
+import type { ShadowRound } from './shadow-draft.ts';
 
 /** What a round did to one sequence. */
 export interface SequenceOutcome {
@@ -20,6 +21,8 @@ export interface SequenceOutcome {
   readonly round: RoundRecord | null;
   /** Why fewer draft tokens were verified than the sequence may have; null when they were not. */
   readonly shortBy: ShortDraftReason | null;
+  /** Shadow drafts of this round or earlier ones that are decided now. */
+  readonly shadows: readonly ShadowRound[];
   /** What makes it impossible to go on with this sequence, and with no other; what it has emitted holds. */
   readonly failure: { readonly error: unknown } | null;
 }
@@ -88,7 +91,7 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
           : acceptSynthetic(tokens, synthetic.accepted(tokens.length, sampling.seed, before - 1), choose, emit);
     } catch (error) {
       const emitted = sequence.tokens.slice(before);
-      return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, failure: { error } };
+      return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, shadows: [], failure: { error } };
     }
     cache.truncate(start + known + acceptance.accepted);
     if (answered) {
@@ -97,17 +100,15 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
       sequence.record(round, shortBy);
     }
   }
-  try {
-    sequence.drafting?.state.observe({
-      position: start,
-      tokens: sequence.tokens.slice(start, cache.length),
-      taps: result.taps,
-      firstRow: result.firstRow(span),
-    });
-  } catch (error) {
-    sequence.dropDrafter(error);
-  }
-  return { sequence, promptRows: answered ? 0 : known, emitted: sequence.tokens.slice(before), round, shortBy, failure: null };
+  sequence.observe({
+    position: start,
+    tokens: sequence.tokens.slice(start, cache.length),
+    taps: result.taps,
+    firstRow: result.firstRow(span),
+  });
+  const shadows = sequence.settleShadows(round);
+  const emitted = sequence.tokens.slice(before);
+  return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, shadows, failure: null };
 }
 
 /** Tells those who choose draft lengths what came of them. */

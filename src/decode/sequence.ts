@@ -2,9 +2,10 @@
 import type { SamplingParams } from '../core/sampling-params.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
-import type { Drafter, DraftState } from '../drafter/drafter.ts';
+import type { CommittedRows, Drafter, DraftState } from '../drafter/drafter.ts';
 import type { SequenceCache } from '../target/target.ts';
 import type { LengthPolicy } from './draft-length/length-policy.ts';
+import type { ShadowDraft, ShadowRound } from './shadow-draft.ts';
 import type { Ending, StopRule } from './stop-rule.ts';
 
 /** A drafter's part in a sequence. */
@@ -29,6 +30,8 @@ export interface SequenceOptions {
   readonly cache: SequenceCache;
   /** Taken over; it has observed what the cache holds. Or the reason why there is none. */
   readonly drafting: Drafting | Extract<ShortDraftReason, 'no-drafter' | 'disabled-by-request'>;
+  /** Drafters that are scored beside it. Taken over; they have observed what the cache holds. */
+  readonly shadows?: readonly ShadowDraft[];
 }
 
 /**
@@ -46,6 +49,8 @@ export class Sequence implements Disposable {
   readonly #rounds: RoundRecord[] = [];
   readonly #noDraft = new Map<ShortDraftReason, number>();
   readonly #shortened = new Map<ShortDraftReason, number>();
+  readonly #shadows: ShadowDraft[];
+  readonly #shadowErrors = new Map<string, string>();
   #drafting: Drafting | null;
   #whyNotDrafting: ShortDraftReason;
   #drafterError: string | null = null;
@@ -60,6 +65,7 @@ export class Sequence implements Disposable {
     this.#stopRule = options.stopRule;
     this.#maxTokens = options.maxTokens;
     this.#limitedBy = options.limitedBy;
+    this.#shadows = [...(options.shadows ?? [])];
     const { drafting } = options;
     this.#drafting = typeof drafting === 'string' ? null : drafting;
     this.#whyNotDrafting = typeof drafting === 'string' ? drafting : 'no-proposal';
@@ -76,6 +82,15 @@ export class Sequence implements Disposable {
 
   get drafting(): Drafting | null {
     return this.#drafting;
+  }
+
+  get shadows(): readonly ShadowDraft[] {
+    return this.#shadows;
+  }
+
+  /** What shadow drafters said when they failed, by name. */
+  get shadowErrors(): ReadonlyMap<string, string> {
+    return this.#shadowErrors;
   }
 
   /** Set once the answer has ended. */
@@ -106,12 +121,16 @@ export class Sequence implements Disposable {
     return this.#tokens.length - this.cache.length;
   }
 
+  /** Draft tokens that the answer has room for: the target's own choice always follows them, and must be allowed too. */
+  get draftRoom(): number {
+    return Math.max(this.#maxTokens - this.emitted - 1, 0);
+  }
+
   /** The longest draft of use in the next round, and why when that is less than the limit. */
   draftBudget(): { readonly budget: number; readonly reason: ShortDraftReason | null } {
     if (this.#drafting === null) return { budget: 0, reason: this.#whyNotDrafting };
     const { limit } = this.#drafting;
-    // The target's own choice always follows the draft, and must be allowed too.
-    const room = Math.max(this.#maxTokens - this.emitted - 1, 0);
+    const room = this.draftRoom;
     if (room >= limit) return { budget: limit, reason: null };
     return { budget: room, reason: this.#limitedBy === 'context' ? 'context-limit' : 'near-max-tokens' };
   }
@@ -132,6 +151,39 @@ export class Sequence implements Disposable {
     counts.set(shortBy, (counts.get(shortBy) ?? 0) + 1);
   }
 
+  /** Tells the drafter and its shadows of rows that stay; one that fails is left out from here on. */
+  observe(rows: CommittedRows): void {
+    try {
+      this.#drafting?.state.observe(rows);
+    } catch (error) {
+      this.dropDrafter(error);
+    }
+    for (const shadow of [...this.#shadows]) {
+      try {
+        shadow.state.observe(rows);
+      } catch (error) {
+        this.dropShadow(shadow, error);
+      }
+    }
+  }
+
+  /** Shadow drafts that are decided by a round. */
+  settleShadows(served: RoundRecord | null): ShadowRound[] {
+    if (served === null) return [];
+    return this.#shadows.flatMap((shadow) => shadow.settle(this.#tokens, this.#ending !== null, served));
+  }
+
+  /** Goes on without a shadow, which has failed. */
+  dropShadow(shadow: ShadowDraft, error: unknown): void {
+    this.noteShadowError(shadow.name, error);
+    this.#shadows.splice(this.#shadows.indexOf(shadow), 1);
+    this.#closeShadow(shadow);
+  }
+
+  noteShadowError(name: string, error: unknown): void {
+    this.#shadowErrors.set(name, messageOf(error));
+  }
+
   /** Goes on without the drafter, which has failed: what it has seen of the sequence is no longer certain. */
   dropDrafter(error: unknown): void {
     this.#drafterError = messageOf(error);
@@ -147,7 +199,16 @@ export class Sequence implements Disposable {
 
   [Symbol.dispose](): void {
     this.#closeDrafting();
+    for (const shadow of this.#shadows.splice(0)) this.#closeShadow(shadow);
     if (this.#ownsCache) this.cache[Symbol.dispose]();
+  }
+
+  #closeShadow(shadow: ShadowDraft): void {
+    try {
+      shadow[Symbol.dispose]();
+    } catch (error) {
+      this.noteShadowError(shadow.name, error);
+    }
   }
 
   #closeDrafting(): void {

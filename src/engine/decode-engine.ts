@@ -9,7 +9,7 @@ import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { CacheBudget, cacheBytes } from './cache-budget.ts';
-import { pickDrafter, type SplitWeights } from './drafter-split.ts';
+import { pickDrafter, requestFraction, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
 import { drafterStatus } from './drafter-status.ts';
 import type {
@@ -20,6 +20,7 @@ import type {
   EngineLoad,
   EngineObserver,
   GenerateRequest,
+  ScoredShadow,
   ServedRound,
 } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
@@ -47,6 +48,14 @@ export interface DecodeEngineParts {
   readonly observers: readonly EngineObserver[];
   /** Shares of the requests that name no drafter. Default: all get the first one. */
   readonly split?: SplitWeights | null;
+  /** Drafters that are scored on a share of the requests. Default: none. */
+  readonly shadow?: ShadowOptions | null;
+}
+
+export interface ShadowOptions {
+  readonly drafters: readonly string[];
+  /** Share of the requests, 0 to 1. */
+  readonly rate: number;
 }
 
 export interface GuardedServed extends ServedDrafter {
@@ -241,6 +250,7 @@ export class DecodeEngine implements Engine {
     const outcomes = new Map(sequences.map((outcome) => [outcome.sequence, outcome]));
     const promptRows = sequences.reduce((sum, outcome) => sum + outcome.promptRows, 0);
     const rounds = this.#rounds(requests, outcomes);
+    const shadows = this.#shadows(requests, outcomes);
     const decodes = sequences.some(({ round }) => round !== null);
     this.#pacer.observe(promptRows, decodes, draftMs + verifyMs);
     // Counted before it is passed on: whoever reads an answer finds it in the counters.
@@ -253,6 +263,7 @@ export class DecodeEngine implements Engine {
         decodeRows: sequences.reduce((sum, { round }) => sum + (round === null ? 0 : 1 + round.drafted), 0),
         emitted: sequences.reduce((sum, { emitted }) => sum + emitted.length, 0),
         rounds,
+        shadows,
       });
     }
     for (const request of requests) {
@@ -283,6 +294,18 @@ export class DecodeEngine implements Engine {
     });
   }
 
+  /** Shadow drafts that are decided, counted by drafter. */
+  #shadows(requests: readonly RunningRequest[], outcomes: ReadonlyMap<Sequence, SequenceOutcome>): ScoredShadow[] {
+    return requests.flatMap(({ request, started }) => {
+      const decided = (started && outcomes.get(started.sequence)?.shadows) ?? [];
+      return decided.map((round) => {
+        const scored = { ...round, drafter: started!.drafter };
+        this.#statistics.onShadow(request.id, scored);
+        return scored;
+      });
+    });
+  }
+
   #admit(): void {
     while (this.#running.length < this.info.maxSequences) {
       const request = this.#waiting.first;
@@ -305,7 +328,20 @@ export class DecodeEngine implements Engine {
     const bytes = cacheBytes(this.#parts.target, served?.drafter ?? null, positions);
     if (!this.#budget.reserve(bytes)) return false;
     running.reservedBytes = bytes;
+    const shadows = this.#shadowsOf(running.request, served);
+    const shadowBytes = shadows.reduce((sum, { drafter: { bytesPerPosition } }) => sum + bytesPerPosition * positions, 0);
+    // No request waits for the memory of those who only watch.
+    if (shadows.length > 0 && this.#budget.reserve(shadowBytes)) {
+      running.reservedBytes += shadowBytes;
+      running.shadows = shadows;
+    }
     return true;
+  }
+
+  #shadowsOf(request: GenerateRequest, served: ServedDrafter | null): readonly GuardedServed[] {
+    const { shadow } = this.#parts;
+    if (!shadow || request.draftTokens === 0 || requestFraction(request, 'shadow') >= shadow.rate) return [];
+    return this.#drafters.filter((other) => other !== served && shadow.drafters.includes(other.name));
   }
 
   #release(running: RunningRequest): void {
@@ -318,12 +354,13 @@ export class DecodeEngine implements Engine {
     const started = startRequest(request, {
       ...this.#parts,
       drafters: this.#drafters,
+      shadows: running.shadows,
       prefixes: this.#prefixes,
       running: this.#running.flatMap((other) => other.prefix() ?? []),
     });
     running.start(started);
     this.#statistics.onStart(started.drafter);
-    const queried = this.#prefixes.enabled ? request.promptTokens.length : 0;
+    const queried = this.#prefixes.enabled && running.shadows.length === 0 ? request.promptTokens.length : 0;
     for (const observer of this.#parts.observers) {
       observer.onStart(request, { queriedTokens: queried, cachedTokens: started.cachedTokens });
     }
@@ -363,6 +400,10 @@ export class DecodeEngine implements Engine {
 
   #ended({ request, started }: RunningRequest, finish: FinishEvent): void {
     if (started !== null) this.#statistics.onEnd(request.id, started.drafter);
+    for (const [name, reason] of started?.sequence.shadowErrors ?? []) {
+      this.#statistics.onShadowFailure(name, reason);
+      for (const observer of this.#parts.observers) observer.onShadowFailure?.(name, reason);
+    }
     for (const observer of this.#parts.observers) observer.onFinish(request, finish);
   }
 

@@ -16,6 +16,7 @@ export function drafterStatus(
     isDefault: name === first,
     weight: split === null ? Number(name === first) : (split.get(name) ?? 0),
     ...statistics.served(name),
+    shadow: statistics.shadow(name),
   });
   return [
     ...drafters.map(

@@ -1,5 +1,6 @@
 /** PORT between the engine and everything that serves or measures it. */
 import type { AcceptanceCounts } from '../core/acceptance-tally.ts';
+import type { MeanEstimate } from '../core/clustered-mean.ts';
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { SamplingParams } from '../core/sampling-params.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
@@ -85,6 +86,29 @@ export interface DrafterStatus {
   /** Requests that got it. */
   readonly requests: number;
   readonly counts: AcceptanceCounts;
+  /** Of drafts that it made beside other drafters; null when it has never been asked. */
+  readonly shadow: ShadowStatus | null;
+}
+
+/** What would have come of drafts that were only scored. */
+export interface ShadowStatus {
+  /** Requests in which it failed, and the latest reason. */
+  readonly failures: number;
+  readonly lastFailure: string | null;
+  /** As if it had served: each draft at its own length. */
+  readonly counts: AcceptanceCounts;
+  /** Against each drafter that served, on the same prefixes. */
+  readonly paired: readonly PairedStatus[];
+}
+
+/** Both drafts of a round, cut to the shorter one's length. */
+export interface PairedStatus {
+  /** Name of the drafter that served. */
+  readonly served: string;
+  /** Accepted tokens per draft: the shadow's minus the served one's. */
+  readonly difference: MeanEstimate;
+  /** Pairs that reach a place, and in how many of them each was accepted there. */
+  readonly positions: readonly { readonly pairs: number; readonly shadow: number; readonly served: number }[];
 }
 
 /** Loads at this moment. */
@@ -127,6 +151,8 @@ export interface EngineObserver {
   onFinish(request: GenerateRequest, finish: FinishEvent): void;
   /** A drafter did not answer in time, and is left out for a while. */
   onQuarantine?(drafter: string, reason: string): void;
+  /** A shadow drafter failed in a request, which was not touched by it. */
+  onShadowFailure?(drafter: string, reason: string): void;
 }
 
 /** A prompt against the beginnings that are kept. */
@@ -150,6 +176,17 @@ export interface StepReport {
   readonly emitted: number;
   /** One entry for each sequence that verified. */
   readonly rounds: readonly ServedRound[];
+  /** Shadow drafts that were decided by it. */
+  readonly shadows: readonly ScoredShadow[];
+}
+
+/** A shadow draft, what would have come of it, and who served. */
+export interface ScoredShadow extends RoundRecord {
+  /** Name of the drafter that made it. */
+  readonly shadow: string;
+  readonly served: RoundRecord;
+  /** Name of the drafter that served. */
+  readonly drafter: string;
 }
 
 /** A round, and who drafted for it. */

@@ -17,7 +17,7 @@ import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
 import { planCacheBytes } from './cache-budget.ts';
-import { DecodeEngine } from './decode-engine.ts';
+import { DecodeEngine, type ShadowOptions } from './decode-engine.ts';
 import { checkCompared, parseSplit } from './drafter-split.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
@@ -62,6 +62,8 @@ export interface OpenEngineOptions {
   readonly observers: readonly EngineObserver[];
   /** Shares of the requests that name no drafter, as {@link parseSplit} reads them; null: all get the first one. */
   readonly split?: string | null;
+  /** Drafters that are scored on a share of the requests, without serving them. */
+  readonly shadow?: ShadowOptions | null;
   /** @param what is being prepared */
   readonly onProgress?: (what: string, doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
@@ -137,6 +139,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   refuseEqualNames(sources);
   const synthetic = syntheticAcceptance !== null;
   const known = sources.map(({ name }) => ({ name, synthetic }));
+  checkCompared('--shadow', options.shadow?.drafters ?? [], known);
   checkCompared('--split', split?.keys() ?? [], [...known, { name: 'none', synthetic }]);
   const runtime = openRuntime({ threads: options.threads });
   const [tokenizer, chatTemplate] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
@@ -202,6 +205,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       cacheBytes,
       observers: options.observers,
       split,
+      shadow: options.shadow ?? null,
     });
     return {
       engine,

@@ -6,6 +6,7 @@ import type { AnswerText } from './answer-text.ts';
 import type { GenerateRequest } from './engine.ts';
 import { EventChannel } from './event-channel.ts';
 import type { PrefixSource } from './prefix-cache.ts';
+import type { ServedDrafter } from './served-drafter.ts';
 
 export interface Started {
   readonly sequence: Sequence;
@@ -23,6 +24,8 @@ export class RunningRequest {
   readonly events = new EventChannel<DecodeEvent>();
   /** Of the cache budget, from before it starts until it ends. */
   reservedBytes = 0;
+  /** Drafters that will be scored beside the one that serves it. */
+  shadows: readonly ServedDrafter[] = [];
   readonly #arrived = performance.now();
   #started: Started | null = null;
   #startedAt: number | null = null;

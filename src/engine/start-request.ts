@@ -1,5 +1,7 @@
 /** From a request that was admitted to a sequence that takes part in rounds. */
 import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
+import { ShadowDraft } from '../decode/shadow-draft.ts';
+import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { AnswerText } from './answer-text.ts';
@@ -15,6 +17,8 @@ export interface StartContext {
   readonly prefixes: PrefixCache;
   /** Sequences whose beginnings may be copied. */
   readonly running: readonly PrefixSource[];
+  /** Drafters to be scored beside the one that serves. */
+  readonly shadows: readonly ServedDrafter[];
 }
 
 /** @throws whatever makes the request impossible; nothing is left open then */
@@ -26,6 +30,7 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
   const chosen = findDrafter(context.drafters, request.drafter);
   const maxDraftTokens = chosen === null ? 0 : Math.min(request.draftTokens ?? chosen.draftTokens, chosen.draftTokens);
   const speculating = maxDraftTokens > 0 ? chosen : null;
+  const { shadows, failures } = openShadows(request, context.shadows);
   const { prefix, drafting, failure } = begin(request, speculating, maxDraftTokens, context);
   const sequence = new Sequence({
     promptTokens: request.promptTokens,
@@ -35,7 +40,9 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     limitedBy,
     cache: prefix?.cache ?? target.openCache(),
     drafting: drafting ?? (context.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request'),
+    shadows,
   });
+  for (const [name, error] of failures) sequence.noteShadowError(name, error);
   if (failure !== null) sequence.dropDrafter(failure.error);
   return {
     sequence,
@@ -44,6 +51,19 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     maxDraftTokens,
     cachedTokens: prefix?.length ?? 0,
   };
+}
+
+function openShadows({ draftTokens }: GenerateRequest, drafters: readonly ServedDrafter[]) {
+  const shadows: ShadowDraft[] = [];
+  const failures = new Map<string, unknown>();
+  for (const { name, drafter, draftTokens: longest } of drafters) {
+    try {
+      shadows.push(new ShadowDraft(name, drafter, drafter.open(), Math.min(draftTokens ?? longest, longest)));
+    } catch (error) {
+      failures.set(name, error);
+    }
+  }
+  return { shadows, failures };
 }
 
 interface Beginning {
@@ -57,16 +77,19 @@ function begin(
   { promptTokens, cacheSalt = null }: GenerateRequest,
   served: ServedDrafter | null,
   limit: number,
-  { prefixes, running }: StartContext,
+  { prefixes, running, shadows }: StartContext,
 ): Beginning {
+  // Shadows have to see every row, and know none of an earlier sequence.
+  const reuse = (drafter: Drafter | null) =>
+    shadows.length > 0 ? null : prefixes.reuse(promptTokens, cacheSalt, drafter, running);
   if (served !== null) {
     const { drafter, lengths } = served;
     try {
-      const prefix = prefixes.reuse(promptTokens, cacheSalt, drafter, running);
+      const prefix = reuse(drafter);
       return { prefix, drafting: { drafter, state: prefix?.state ?? drafter.open(), limit, lengths }, failure: null };
     } catch (error) {
       return { prefix: null, drafting: null, failure: { error } };
     }
   }
-  return { prefix: prefixes.reuse(promptTokens, cacheSalt, null, running), drafting: null, failure: null };
+  return { prefix: reuse(null), drafting: null, failure: null };
 }

@@ -1,9 +1,11 @@
 /** Counters by drafter, under names of this server's own. */
 import { Counter, type Registry } from 'prom-client';
-import type { ServedRound } from '../engine/engine.ts';
+import type { ScoredShadow, ServedRound } from '../engine/engine.ts';
 
 export interface DrafterMetrics {
   onRound(round: ServedRound): void;
+  onShadow(scored: ScoredShadow): void;
+  onShadowFailure(drafter: string): void;
   /** A request with this drafter has ended. */
   onFinish(drafter: string): void;
 }
@@ -31,7 +33,41 @@ export function createDrafterMetrics(registry: Registry, prefix: string, model_n
     'Draft tokens handed to verification, by drafter and place in the draft (0-based).',
     'position',
   );
+  const shadowDrafts = counter('shadow_drafts_total', 'Shadow drafts that were scored, by the drafter that made them.');
+  const shadowTokens = counter('shadow_draft_tokens_total', 'Draft tokens of scored shadow drafts, by drafter.');
+  const shadowAccepted = counter(
+    'shadow_accepted_tokens_total',
+    'Draft tokens of scored shadow drafts that would have been accepted, by drafter.',
+  );
+  const shadowFailures = counter('shadow_failures_total', 'Requests in which a shadow drafter failed, by drafter.');
+  const pairs = counter(
+    'shadow_pairs_total',
+    'Rounds with a draft of the shadow drafter and of the one that served.',
+    'served',
+  );
+  const pairedShadow = counter(
+    'shadow_paired_accepted_tokens_total',
+    "The shadow drafter's accepted tokens in pairs cut to the shorter draft.",
+    'served',
+  );
+  const pairedServed = counter(
+    'shadow_paired_served_accepted_tokens_total',
+    "The serving drafter's accepted tokens in pairs cut to the shorter draft.",
+    'served',
+  );
   return {
+    onShadow({ shadow, drafter: server, drafted, accepted: kept, served }) {
+      const labels = { model_name, drafter: shadow };
+      shadowDrafts.inc(labels);
+      shadowTokens.inc(labels, drafted);
+      shadowAccepted.inc(labels, kept);
+      const length = Math.min(drafted, served.drafted);
+      if (length === 0) return;
+      pairs.inc({ ...labels, served: server });
+      pairedShadow.inc({ ...labels, served: server }, Math.min(kept, length));
+      pairedServed.inc({ ...labels, served: server }, Math.min(served.accepted, length));
+    },
+    onShadowFailure: (drafter) => shadowFailures.inc({ model_name, drafter }),
     onRound({ drafter, drafted, accepted: kept }) {
       if (drafted === 0) return;
       const labels = { model_name, drafter };

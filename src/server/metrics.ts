@@ -202,6 +202,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       promptTokens(step.promptRows);
       generationTokens(step.emitted);
       iterationTokens(step.promptRows + step.emitted);
+      for (const scored of step.shadows) byDrafter.onShadow(scored);
       for (const round of step.rounds) {
         if (round.shortBy !== null) (round.drafted === 0 ? withoutDraft : shortened)(1, round.shortBy);
         byDrafter.onRound(round);
@@ -234,6 +235,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       if (laterTokens > 0) perOutputToken((totalMs - firstTokenMs) / laterTokens / 1000);
     },
     onQuarantine: (drafter) => quarantines(1, drafter),
+    onShadowFailure: (drafter) => byDrafter.onShadowFailure(drafter),
     onTokenGap: (gapMs) => interToken(gapMs / 1000),
     onRejection: (limit) => rejections(1, limit),
     onError: (code) => errors(1, code),

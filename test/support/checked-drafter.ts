@@ -6,6 +6,7 @@ export class CheckedDrafter implements Drafter {
   readonly kind: string;
   readonly maxDraftTokens: number;
   readonly taps: readonly number[];
+  readonly bytesPerPosition: number;
   readonly fork?: NonNullable<Drafter['fork']>;
   /** What the host did wrong. Noted, not thrown: a host goes on without a drafter that throws. */
   readonly misuses: string[] = [];
@@ -20,6 +21,7 @@ export class CheckedDrafter implements Drafter {
     this.kind = inner.kind;
     this.maxDraftTokens = inner.maxDraftTokens;
     this.taps = inner.taps;
+    this.bytesPerPosition = inner.bytesPerPosition ?? 0;
     const fork = inner.fork?.bind(inner);
     if (fork === undefined) return;
     this.fork = (state, length) => {

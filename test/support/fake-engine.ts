@@ -329,9 +329,9 @@ class FakeRun {
     return this.#emitted >= this.#maxTokens ? this.end('length', null) : undefined;
   }
 
-  #report(step: Omit<StepReport, 'durationMs' | 'sequences'>): void {
+  #report(step: Omit<StepReport, 'durationMs' | 'sequences' | 'shadows'>): void {
     this.#engine.steps += 1;
-    this.#options.observer?.onStep({ durationMs: STEP_MS, sequences: 1, ...step });
+    this.#options.observer?.onStep({ durationMs: STEP_MS, sequences: 1, shadows: [], ...step });
   }
 }
 

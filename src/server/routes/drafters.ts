@@ -2,7 +2,7 @@
 import type { Hono } from 'hono';
 import type { AcceptanceCounts } from '../../core/acceptance-tally.ts';
 import type { MeanEstimate } from '../../core/clustered-mean.ts';
-import type { DrafterStatus } from '../../engine/engine.ts';
+import type { DrafterStatus, ShadowStatus } from '../../engine/engine.ts';
 import type { AppEnv } from '../app-env.ts';
 import type { GenerationService } from '../generation-service.ts';
 
@@ -36,6 +36,24 @@ function drafterCard(status: DrafterStatus) {
     off_reason: status.off,
     requests: status.requests,
     statistics: acceptance(status.counts),
+    shadow: status.shadow === null ? null : shadowCard(status.shadow),
+  };
+}
+
+function shadowCard({ failures, lastFailure, counts, paired }: ShadowStatus) {
+  return {
+    failures,
+    last_failure: lastFailure,
+    statistics: acceptance(counts),
+    paired: paired.map(({ served, difference, positions }) => ({
+      served,
+      accepted_tokens_difference: estimate(difference),
+      per_position: positions.map((position) => ({
+        pairs: position.pairs,
+        shadow: position.shadow / position.pairs,
+        served: position.served / position.pairs,
+      })),
+    })),
   };
 }
 

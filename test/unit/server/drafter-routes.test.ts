@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AcceptanceTally } from '../../../src/core/acceptance-tally.ts';
-import type { DrafterStatus } from '../../../src/engine/engine.ts';
+import type { DrafterStatus, ShadowStatus } from '../../../src/engine/engine.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { parsePrometheus, sumOf } from '../../support/prometheus-text.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
@@ -25,6 +25,7 @@ function status(options: Partial<DrafterStatus> = {}): DrafterStatus {
     off: null,
     requests: 1,
     counts: tally.counts(),
+    shadow: null,
     ...options,
   };
 }
@@ -64,8 +65,35 @@ describe('GET /v1/drafters', () => {
         no_draft_rounds: { 'near-max-tokens': 1 },
         shortened_rounds: { 'low-confidence': 1 },
       },
+      shadow: null,
     });
     expect(body.data[1]).toMatchObject({ state: 'quarantined', off_reason: 'b did not answer within 5 ms', weight: 0.2 });
+  });
+
+  test('tells what shadow drafting found, as paired differences', async () => {
+    const difference = { mean: -0.5, count: 4, requests: 2, interval: [-0.75, -0.25] as const };
+    const shadow: ShadowStatus = {
+      failures: 1,
+      lastFailure: 'no room',
+      counts: status().counts,
+      paired: [{ served: 'a', difference, positions: [{ pairs: 4, shadow: 1, served: 3 }] }],
+    };
+    const { options } = createServerFixture({ engine: { drafterStatus: () => [status({ name: 'b', shadow })] } });
+    const body = (await (await createApp(options).request('/v1/drafters')).json()) as { data: object[] };
+    expect(body.data[0]).toMatchObject({
+      shadow: {
+        failures: 1,
+        last_failure: 'no room',
+        statistics: { num_drafts: 2 },
+        paired: [
+          {
+            served: 'a',
+            accepted_tokens_difference: { value: -0.5, interval_95: [-0.75, -0.25], rounds: 4, ended_requests: 2 },
+            per_position: [{ pairs: 4, shadow: 0.25, served: 0.75 }],
+          },
+        ],
+      },
+    });
   });
 
   test('wants a key where keys are set, an engine, and GET', async () => {
@@ -103,4 +131,24 @@ test('/metrics counts by drafter, and the counters of all drafters add up to the
     expect(count(own), own).toBe(count(total));
   }
   expect([...samples.keys()].some((series) => series.startsWith('vllm:drafter'))).toBe(false);
+});
+
+test('/metrics counts shadow drafts, and pairs cut to the shorter draft', async () => {
+  const { metrics } = createServerFixture();
+  const served = { drafted: 2, evaluated: 2, accepted: 2, emitted: 3 };
+  const scored = { drafted: 4, evaluated: 4, accepted: 3, emitted: 4, shadow: 'b', drafter: 'a' };
+  const shadows = [
+    { ...scored, served },
+    { ...scored, served: { drafted: 0, evaluated: 0, accepted: 0, emitted: 1 } },
+  ];
+  const step = { durationMs: 1, draftMs: 0, sequences: 1, promptRows: 0, decodeRows: 3, emitted: 3, rounds: [] };
+  metrics.onStep({ ...step, shadows });
+  metrics.onShadowFailure?.('b', 'no room');
+  const samples = parsePrometheus(await metrics.render());
+  const count = (name: string, labels = {}) => sumOf(samples, `blockdraft:shadow_${name}`, { drafter: 'b', ...labels });
+  expect(['drafts_total', 'draft_tokens_total', 'accepted_tokens_total', 'failures_total'].map((name) => count(name))).toEqual([
+    2, 8, 6, 1,
+  ]);
+  const paired = ['pairs_total', 'paired_accepted_tokens_total', 'paired_served_accepted_tokens_total'];
+  expect(paired.map((name) => count(name, { served: 'a' }))).toEqual([1, 2, 2]);
 });
