@@ -9,6 +9,7 @@ import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { DEFAULT_TARGET } from '../src/cli/serve-options.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../src/engine/open-engine.ts';
+import { IoBinding } from '../src/onnx/io-binding.ts';
 import { answer, chatRequest } from './lib/generate.ts';
 import { provenance } from './lib/provenance.ts';
 import { median } from './lib/statistics.ts';
@@ -35,9 +36,20 @@ const maxTokens = Number(flags.tokens);
 interface Window {
   tokens: number;
   ms: number;
+  /** The part of it inside ONNX Runtime. */
+  bareMs: number;
   /** End of the last such step; null after another. */
   lastEnd: number | null;
 }
+
+/** Time inside ONNX Runtime since the last step. */
+let bareMs = 0;
+const run = IoBinding.prototype.run;
+IoBinding.prototype.run = async function (signal) {
+  const started = performance.now();
+  await run.call(this, signal);
+  bareMs += performance.now() - started;
+};
 
 function open(drafter: string, draftTokens: number | 'auto', window: { current: Window; width: number }) {
   const options: OpenEngineOptions = {
@@ -65,7 +77,9 @@ function open(drafter: string, draftTokens: number | 'auto', window: { current: 
           if (end !== null && current.lastEnd !== null) {
             current.tokens += emitted;
             current.ms += end - current.lastEnd;
+            current.bareMs += bareMs;
           }
+          bareMs = 0;
           current.lastEnd = end;
         },
       },
@@ -74,7 +88,7 @@ function open(drafter: string, draftTokens: number | 'auto', window: { current: 
   return openEngine(options);
 }
 
-const window: { current: Window; width: number } = { current: { tokens: 0, ms: 0, lastEnd: null }, width: 1 };
+const window: { current: Window; width: number } = { current: { tokens: 0, ms: 0, bareMs: 0, lastEnd: null }, width: 1 };
 const plain = await open('none', 'auto', window);
 const auto = await open(flags.drafter, 'auto', window);
 const longest = auto.drafters[0]?.drafter.maxDraftTokens ?? 0;
@@ -91,11 +105,11 @@ const variants: readonly { name: string; opened: OpenedEngine; draftTokens: numb
   { name: 'auto', opened: auto, draftTokens: null },
 ];
 
-/** Tokens per second while all clients decode. */
-async function measure({ opened, draftTokens }: (typeof variants)[number], kind: string, width: number): Promise<number> {
+/** Tokens per second while all clients decode, and what they would be without the time outside ONNX Runtime. */
+async function measure({ opened, draftTokens }: (typeof variants)[number], kind: string, width: number) {
   const list = prompts[kind as keyof typeof prompts];
   window.width = width;
-  window.current = { tokens: 0, ms: 0, lastEnd: null };
+  window.current = { tokens: 0, ms: 0, bareMs: 0, lastEnd: null };
   await Promise.all(
     Array.from({ length: width }, (_, i) =>
       answer(
@@ -104,7 +118,8 @@ async function measure({ opened, draftTokens }: (typeof variants)[number], kind:
       ),
     ),
   );
-  return (window.current.tokens / window.current.ms) * 1000;
+  const { tokens, ms, bareMs } = window.current;
+  return { rate: (tokens / ms) * 1000, bareRate: (tokens / bareMs) * 1000 };
 }
 
 /** By kind, clients and variant: tokens per second of each repeat. */
@@ -115,9 +130,13 @@ for (let repeat = 0; repeat < Number(flags.repeats); repeat++) {
   for (const kind of kinds) {
     for (const width of clients) {
       for (const variant of repeat % 2 === 0 ? variants : variants.toReversed()) {
-        const rate = await measure(variant, kind, width);
-        const list = rates.get(key(kind, width, variant.name)) ?? [];
-        rates.set(key(kind, width, variant.name), [...list, rate]);
+        const { rate, bareRate } = await measure(variant, kind, width);
+        for (const [name, value] of [
+          [variant.name, rate],
+          [`${variant.name}, bare`, bareRate],
+        ] as const) {
+          rates.set(key(kind, width, name), [...(rates.get(key(kind, width, name)) ?? []), value]);
+        }
       }
     }
   }
@@ -137,6 +156,8 @@ const rows = kinds.flatMap((kind) =>
       clients: width,
       plainTokensPerSecond: median(of(kind, width, 'plain')),
       plainOverOneClient: ratio(of(kind, width, 'plain'), of(kind, clients[0] ?? 1, 'plain')),
+      bareOverOneClient: ratio(of(kind, width, 'plain, bare'), of(kind, clients[0] ?? 1, 'plain, bare')),
+      outsideRuns: 1 - ratio(of(kind, width, 'plain'), of(kind, width, 'plain, bare')),
       autoOverOneClient: ratio(of(kind, width, 'auto'), of(kind, clients[0] ?? 1, 'auto')),
       overPlain,
       autoOverBestFixed: (overPlain['auto'] ?? 0) / fixedBest,
@@ -145,19 +166,33 @@ const rows = kinds.flatMap((kind) =>
 );
 console.log(
   table(
-    ['kind', 'clients', 'plain t/s', 'plain ×1', 'auto ×1', ...variants.slice(1).map(({ name }) => name), 'auto / best fixed'],
+    [
+      'kind',
+      'clients',
+      'plain t/s',
+      'plain ×1',
+      'bare ×1',
+      'outside',
+      'auto ×1',
+      ...variants.slice(1).map(({ name }) => name),
+      'auto / best fixed',
+    ],
     rows.map((row) => [
       row.kind,
       row.clients,
       row.plainTokensPerSecond,
       row.plainOverOneClient,
+      row.bareOverOneClient,
+      row.outsideRuns,
       row.autoOverOneClient,
       ...variants.slice(1).map(({ name }) => row.overPlain[name] ?? 0),
       row.autoOverBestFixed,
     ]),
   ),
 );
-console.log('\n×1: over one client, same variant. Draft lengths: over plain, same clients.');
+console.log(
+  '\n×1: over one client, same variant; bare: the time inside ONNX Runtime only, and outside: the share of the rest. Draft lengths: over plain, same clients.',
+);
 const version = plain.summary.runtimeVersion;
 for (const { engine } of [auto, fixed, plain]) await engine[Symbol.asyncDispose]();
 const result = { ...provenance(version), ...flags, rows, rates: Object.fromEntries(rates) };

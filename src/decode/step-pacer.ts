@@ -16,7 +16,10 @@ export class StepPacer {
   #decodeMs = 0;
   #promptRowMs: number | null = null;
 
-  /** @param maxStepMs that a step should take at most, its drafts included, while answers are being streamed */
+  /**
+   * @param maxStepMs that a step should take at most, its drafts included, while answers are being streamed; where decoding
+   *   takes more than half of it, prompts may double the step
+   */
   constructor(maxStepMs: number) {
     this.#maxStepMs = maxStepMs;
   }
@@ -24,7 +27,9 @@ export class StepPacer {
   /** Rows for prompts in a step that decodes as well. */
   promptRows(): number {
     if (this.#promptRowMs === null) return LEAST_ROWS;
-    return Math.max(Math.floor((this.#maxStepMs - this.#decodeMs) / this.#promptRowMs), LEAST_ROWS);
+    // Where decoding alone fills the step, prompts get as much time as it does, or they would take ever longer.
+    const ms = Math.max(this.#maxStepMs - this.#decodeMs, this.#decodeMs);
+    return Math.max(Math.floor(ms / this.#promptRowMs), LEAST_ROWS);
   }
 
   /**

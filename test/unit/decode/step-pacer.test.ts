@@ -14,8 +14,10 @@ describe('the rows of prompts beside running answers', () => {
   it.each([
     { decodeMs: 20, rowMs: 2, rows: 40 },
     { decodeMs: 50, rowMs: 1, rows: 50 },
+    { decodeMs: 90, rowMs: 2, rows: 45 },
+    { decodeMs: 300, rowMs: 5, rows: 60 },
     { decodeMs: 0.5, rowMs: 0.1, rows: 995 },
-  ])('fill what a step of $decodeMs ms leaves at $rowMs ms a row', ({ decodeMs, rowMs, rows }) => {
+  ])('fill what a step of $decodeMs ms leaves at $rowMs ms a row, or as much again', ({ decodeMs, rowMs, rows }) => {
     const pacer = new StepPacer(100);
     const cost = machine({ decodeMs, rowMs });
     pacer.observe(256, false, cost(256, false));
