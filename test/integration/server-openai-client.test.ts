@@ -155,8 +155,20 @@ describe('the openai client sees its own kind of error for', () => {
     });
     const first = ask(client);
     await until('the first request runs', () => engine.load().running === 1);
+    const error = await ask(client).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(InternalServerError);
+    expect(error).toMatchObject({ status: 503, code: 'overloaded' });
+    await expect(ask(client, { stream: true })).rejects.toThrow(InternalServerError);
+    gate.open();
+    await first;
+  });
+
+  test('too many requests of one key', async () => {
+    const gate = new Gate();
+    const { client, engine } = await setUp({ engine: { beforeStep: () => gate.opened }, config: { maxRequestsPerKey: 1 } });
+    const first = ask(client);
+    await until('the first request runs', () => engine.load().running === 1);
     await expect(ask(client)).rejects.toThrow(RateLimitError);
-    await expect(ask(client, { stream: true })).rejects.toThrow(RateLimitError);
     gate.open();
     await first;
   });
