@@ -85,6 +85,17 @@ export function serveCommand() {
         .argParser(share)
         .default(0.1),
     )
+    .addOption(
+      new Option('--audit-rate <share>', 'share of the answers that are decoded again without speculation in idle time')
+        .env('BLOCKDRAFT_AUDIT_RATE')
+        .argParser(share)
+        .default(0),
+    )
+    .addOption(
+      new Option('--audit-dir <folder>', 'where audits leave answers that differ: prompt, tokens, seed').env(
+        'BLOCKDRAFT_AUDIT_DIR',
+      ),
+    )
     .addOption(finalTapOption())
     .addOption(allowUnclaimedOption())
     .addOption(

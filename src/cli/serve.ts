@@ -6,6 +6,7 @@ import { createStreamLogger, type Logger } from '../server/logger.ts';
 import { createServerMetrics } from '../server/metrics.ts';
 import { DEFAULT_SERVER_CONFIG } from '../server/server-config.ts';
 import { startServer } from '../server/start-server.ts';
+import { auditLog } from './audit-log.ts';
 import { banner } from './banner.ts';
 import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
@@ -59,6 +60,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       allowUnclaimed: options.allowUnclaimed,
       split: options.split ?? null,
       shadow: options.shadow.length === 0 ? null : { drafters: options.shadow, rate: options.shadowRate },
+      auditRate: options.auditRate,
       draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
@@ -76,7 +78,11 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       },
       servedModelName: model,
       cacheDir: options.cacheDir ?? null,
-      observers: [metrics, drafterLog(logger)],
+      observers: [
+        metrics,
+        drafterLog(logger),
+        auditLog(logger, options.auditDir ?? null, { version, model, options: auditFacts(options) }),
+      ],
       signal: loading.signal,
       onProgress(what, done, total) {
         const bar = bars.get(what) ?? createProgressBar(`Preparing the ${what}`, formatBytes);
@@ -110,6 +116,11 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     await server.close();
     if (!loading.signal.aborted) throw error;
   }
+}
+
+/** What decides an answer beside its request. Keys stay out of it. */
+function auditFacts({ target, drafter, drafterModule, draftTokens, weights, device, maxContext }: ServeOptions) {
+  return { target, drafter, drafterModule, draftTokens, weights, device, maxContext };
 }
 
 function drafterLog(logger: Logger): EngineObserver {

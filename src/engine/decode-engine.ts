@@ -27,6 +27,7 @@ import type { EngineLimits } from './engine-limits.ts';
 import { GuardedDrafter } from './guarded-drafter.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { RunningRequest } from './running-request.ts';
+import { SelfAudit } from './self-audit.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
 import { startRequest } from './start-request.ts';
 import { WaitingQueue } from './waiting-queue.ts';
@@ -50,6 +51,8 @@ export interface DecodeEngineParts {
   readonly split?: SplitWeights | null;
   /** Drafters that are scored on a share of the requests. Default: none. */
   readonly shadow?: ShadowOptions | null;
+  /** Share of the answers that are decoded again without speculation in idle time. Default 0. */
+  readonly auditRate?: number;
 }
 
 export interface ShadowOptions {
@@ -80,6 +83,7 @@ export class DecodeEngine implements Engine {
   readonly #drafters: readonly GuardedServed[];
   readonly #split: SplitWeights | null;
   readonly #statistics = new DrafterStatistics();
+  readonly #audit: SelfAudit;
   readonly #waiting = new WaitingQueue();
   readonly #running: RunningRequest[] = [];
   readonly #pacer: StepPacer;
@@ -96,6 +100,7 @@ export class DecodeEngine implements Engine {
     this.#parts = parts;
     this.#drafters = parts.drafters.map((served) => guard(served, parts));
     this.#split = parts.split ?? null;
+    this.#audit = new SelfAudit(parts.auditRate ?? 0);
     this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
@@ -207,10 +212,7 @@ export class DecodeEngine implements Engine {
       this.#dropAborted();
       this.#admit();
       if (this.#running.length === 0) {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-        this.#wake = null;
+        await this.#idle();
         continue;
       }
       await this.#round();
@@ -219,6 +221,25 @@ export class DecodeEngine implements Engine {
       this.#remove(request);
       this.#abort(request);
     }
+  }
+
+  /** Until something comes; answers are looked at meanwhile. */
+  async #idle(): Promise<void> {
+    const woken = new AbortController();
+    const wake = new Promise<void>((resolve) => {
+      this.#wake = () => {
+        // Readers of answers that have ended leave too.
+        if (this.#waiting.length > 0 || this.#stop.signal.aborted) woken.abort();
+        resolve();
+      };
+    });
+    if (this.#audit.due) {
+      const report = await this.#audit.next(this.#parts.target, this.#parts.tokenizer, woken.signal);
+      if (report !== null) for (const observer of this.#parts.observers) observer.onAudit?.(report);
+    } else {
+      await wake;
+    }
+    this.#wake = null;
   }
 
   async #round(): Promise<void> {
@@ -279,8 +300,18 @@ export class DecodeEngine implements Engine {
       if (outcome.failure !== null || ending === null) continue;
       this.#remove(request);
       this.#retain(request);
+      const { request: asked } = request;
+      const { tokens, promptLength } = started.sequence;
+      const { drafter } = started;
+      if (!this.#isSynthetic(drafter)) {
+        this.#audit.offer({ request: asked, drafter, tokens: tokens.slice(promptLength), ending });
+      }
       this.#ended(request, request.finish(ending));
     }
+  }
+
+  #isSynthetic(drafter: string): boolean {
+    return this.info.drafters.some(({ name, synthetic }) => name === drafter && synthetic);
   }
 
   /** What was verified, counted by drafter. */

@@ -151,8 +151,30 @@ export interface EngineObserver {
   onFinish(request: GenerateRequest, finish: FinishEvent): void;
   /** A drafter did not answer in time, and is left out for a while. */
   onQuarantine?(drafter: string, reason: string): void;
+  /** An answer was decoded again without speculation. */
+  onAudit?(report: AuditReport): void;
   /** A shadow drafter failed in a request, which was not touched by it. */
   onShadowFailure?(drafter: string, reason: string): void;
+}
+
+/** An answer beside the same one decoded without speculation. */
+export interface AuditReport {
+  readonly request: GenerateRequest;
+  /** Name of the drafter that served it. */
+  readonly drafter: string;
+  /** `failed`: it could not be decoded again. */
+  readonly outcome: 'equal' | 'different' | 'failed';
+  /** Place in the answer of the first token that differs; its length when only the end does; null unless they differ. */
+  readonly differsAt: number | null;
+  readonly served: AuditedAnswer;
+  /** Null when it failed. */
+  readonly plain: AuditedAnswer | null;
+  readonly error: string | null;
+}
+
+export interface AuditedAnswer {
+  readonly tokens: readonly TokenId[];
+  readonly ending: Pick<FinishEvent, 'reason' | 'stopReason'>;
 }
 
 /** A prompt against the beginnings that are kept. */

@@ -64,6 +64,8 @@ export interface OpenEngineOptions {
   readonly split?: string | null;
   /** Drafters that are scored on a share of the requests, without serving them. */
   readonly shadow?: ShadowOptions | null;
+  /** Share of the answers that are decoded again without speculation in idle time; default 0. */
+  readonly auditRate?: number;
   /** @param what is being prepared */
   readonly onProgress?: (what: string, doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
@@ -206,6 +208,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       observers: options.observers,
       split,
       shadow: options.shadow ?? null,
+      auditRate: options.auditRate ?? 0,
     });
     return {
       engine,

@@ -134,6 +134,12 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     'drafter',
     true,
   );
+  const audits = counter(
+    'self_audits_total',
+    'Answers that were decoded again without speculation, by outcome: equal, different, failed.',
+    'outcome',
+    true,
+  );
   const errors = counter('request_errors_total', 'Requests that ended in an error, by code.', 'code', true);
 
   const byDrafter = createDrafterMetrics(registry, PREFIX, model_name);
@@ -236,6 +242,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     },
     onQuarantine: (drafter) => quarantines(1, drafter),
     onShadowFailure: (drafter) => byDrafter.onShadowFailure(drafter),
+    onAudit: ({ outcome }) => audits(1, outcome),
     onTokenGap: (gapMs) => interToken(gapMs / 1000),
     onRejection: (limit) => rejections(1, limit),
     onError: (code) => errors(1, code),

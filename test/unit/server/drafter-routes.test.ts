@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AcceptanceTally } from '../../../src/core/acceptance-tally.ts';
-import type { DrafterStatus, ShadowStatus } from '../../../src/engine/engine.ts';
+import type { DrafterStatus, GenerateRequest, ShadowStatus } from '../../../src/engine/engine.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { parsePrometheus, sumOf } from '../../support/prometheus-text.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
@@ -151,4 +151,16 @@ test('/metrics counts shadow drafts, and pairs cut to the shorter draft', async 
   ]);
   const paired = ['pairs_total', 'paired_accepted_tokens_total', 'paired_served_accepted_tokens_total'];
   expect(paired.map((name) => count(name, { served: 'a' }))).toEqual([1, 2, 2]);
+});
+
+test('/metrics counts audits by outcome', async () => {
+  const { metrics } = createServerFixture();
+  const asked = { id: 'r' } as GenerateRequest;
+  const served = { tokens: [], ending: { reason: 'length', stopReason: null } } as const;
+  for (const outcome of ['equal', 'equal', 'different'] as const) {
+    metrics.onAudit?.({ request: asked, drafter: 'a', outcome, differsAt: null, served, plain: null, error: null });
+  }
+  const samples = parsePrometheus(await metrics.render());
+  const count = (outcome: string) => sumOf(samples, 'blockdraft:self_audits_total', { outcome });
+  expect([count('equal'), count('different')]).toEqual([2, 1]);
 });

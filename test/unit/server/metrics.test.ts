@@ -129,7 +129,7 @@ describe('the aliases under vLLM names', () => {
           .map(([series, value]) => [series.slice(prefix.length), value]),
       );
     const own =
-      /^(spec_decode_num_evaluated|spec_decode_num_proposed|spec_decode_rounds_|request_errors|step_|synthetic_|draft_|drafter_|shadow_|build_info)/;
+      /^(spec_decode_num_evaluated|spec_decode_num_proposed|spec_decode_rounds_|request_errors|step_|synthetic_|draft_|drafter_|shadow_|self_audits|build_info)/;
     const expected = new Map([...names('blockdraft:')].filter(([series]) => !own.test(series)));
     expect(names('vllm:')).toEqual(expected);
     expect(expected.get('spec_decode_num_drafts_total{model_name="fake-model"}')).toBeGreaterThan(0);
