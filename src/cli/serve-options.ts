@@ -96,6 +96,11 @@ export function serveCommand() {
         'BLOCKDRAFT_AUDIT_DIR',
       ),
     )
+    .addOption(
+      new Option('--allow-trace', 'let requests ask for what happened in each round, token by token')
+        .env('BLOCKDRAFT_ALLOW_TRACE')
+        .default(false),
+    )
     .addOption(finalTapOption())
     .addOption(allowUnclaimedOption())
     .addOption(

@@ -38,6 +38,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       ...DEFAULT_SERVER_CONFIG,
       apiKeys: options.apiKey,
       allowedOrigins: options.allowedOrigin,
+      allowTrace: options.allowTrace,
       perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
       maxRequestsPerKey: options.maxRequestsPerKey ?? null,
       requestTimeoutMs: options.requestTimeout === undefined ? null : options.requestTimeout * 1000,

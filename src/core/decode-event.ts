@@ -1,4 +1,5 @@
 /** What a running request reports: some `tokens` events, then exactly one `finish`. Failures are thrown. */
+import type { RoundTrace } from './round-trace.ts';
 import type { SpeculationRecord } from './speculation-record.ts';
 import type { TokenId } from './token.ts';
 
@@ -34,6 +35,8 @@ export interface FinishEvent {
   readonly completionTokens: number;
   readonly speculation: SpeculationRecord;
   readonly timing: RequestTiming;
+  /** Its rounds token by token, where the request asked for them. */
+  readonly trace?: readonly RoundTrace[];
 }
 
 /** Milliseconds since the request was accepted by the engine. */

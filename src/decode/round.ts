@@ -10,6 +10,7 @@ import { planRows, type RowPlan } from './plan-rows.ts';
 import { type Draft, propose } from './propose.ts';
 import type { Sequence } from './sequence.ts';
 import type { ShadowRound } from './shadow-draft.ts';
+import { traceRound } from './trace-round.ts';
 
 /** What a round did to one sequence. */
 export interface SequenceOutcome {
@@ -98,6 +99,19 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
       round = { drafted: tokens.length, ...acceptance };
       shortBy = draft === undefined ? sequence.draftBudget().reason : draft.shortBy;
       sequence.record(round, shortBy);
+      sequence.traces?.push(
+        traceRound({
+          position: before - 1,
+          anchor: sequence.tokens[before - 1] as TokenId,
+          draft: tokens,
+          proposal: draft?.proposal ?? null,
+          emitted: sequence.tokens.slice(before),
+          round,
+          shortBy,
+          temperature: sampling.temperature,
+          logits: (index) => result.logits(span, known - 1 + index),
+        }),
+      );
     }
   }
   sequence.observe({

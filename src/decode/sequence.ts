@@ -1,4 +1,5 @@
 /** One sequence being decoded: what is known of it, and what of that the target and the drafter have seen. */
+import type { RoundTrace } from '../core/round-trace.ts';
 import type { SamplingParams } from '../core/sampling-params.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
@@ -32,6 +33,8 @@ export interface SequenceOptions {
   readonly drafting: Drafting | Extract<ShortDraftReason, 'no-drafter' | 'disabled-by-request'>;
   /** Drafters that are scored beside it. Taken over; they have observed what the cache holds. */
   readonly shadows?: readonly ShadowDraft[];
+  /** Keep of each round what happened token by token. Default false. */
+  readonly trace?: boolean;
 }
 
 /**
@@ -49,6 +52,8 @@ export class Sequence implements Disposable {
   readonly #rounds: RoundRecord[] = [];
   readonly #noDraft = new Map<ShortDraftReason, number>();
   readonly #shortened = new Map<ShortDraftReason, number>();
+  /** Null unless it was asked for. */
+  readonly traces: RoundTrace[] | null;
   readonly #shadows: ShadowDraft[];
   readonly #shadowErrors = new Map<string, string>();
   #drafting: Drafting | null;
@@ -65,6 +70,7 @@ export class Sequence implements Disposable {
     this.#stopRule = options.stopRule;
     this.#maxTokens = options.maxTokens;
     this.#limitedBy = options.limitedBy;
+    this.traces = options.trace ? [] : null;
     this.#shadows = [...(options.shadows ?? [])];
     const { drafting } = options;
     this.#drafting = typeof drafting === 'string' ? null : drafting;

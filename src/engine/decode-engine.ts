@@ -137,6 +137,10 @@ export class DecodeEngine implements Engine {
     return this.#parts.tokenizer.encode(text, options);
   }
 
+  tokenText(token: number): string {
+    return this.#parts.tokenizer.decode([token], { skipSpecialTokens: false });
+  }
+
   renderChat(messages: readonly ChatMessage[]): string {
     return this.#parts.chatTemplate.render(messages, { addGenerationPrompt: true });
   }

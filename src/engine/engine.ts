@@ -30,6 +30,8 @@ export interface GenerateRequest {
   readonly priority?: number;
   /** Beginnings of sequences are shared among requests of the same salt only. Default: none. */
   readonly cacheSalt?: string | null;
+  /** Tell at the end what happened in each round, token by token. Default false. */
+  readonly trace?: boolean;
 }
 
 export interface ChatMessage {
@@ -130,6 +132,8 @@ export interface Engine extends AsyncDisposable {
    *   rendered chat has its own already
    */
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly TokenId[];
+  /** The text of a single token, special ones included; parts of characters are replacement characters. */
+  tokenText(token: TokenId): string;
   /** The prompt text that the model's chat template makes of the messages, generation prompt included. */
   renderChat(messages: readonly ChatMessage[]): string;
   /**

@@ -104,6 +104,7 @@ export class RunningRequest {
         firstTokenMs: this.#firstTokenAt === null ? null : this.#firstTokenAt - this.#arrived,
         totalMs: now - this.#arrived,
       },
+      ...(sequence?.traces ? { trace: sequence.traces } : {}),
     };
   }
 }

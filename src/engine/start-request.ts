@@ -41,6 +41,7 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     cache: prefix?.cache ?? target.openCache(),
     drafting: drafting ?? (context.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request'),
     shadows,
+    trace: request.trace ?? false,
   });
   for (const [name, error] of failures) sequence.noteShadowError(name, error);
   if (failure !== null) sequence.dropDrafter(failure.error);

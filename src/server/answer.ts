@@ -6,6 +6,7 @@ import type { ChoiceEvent } from './choice-events.ts';
 import type { GenerationPlan } from './generation-plan.ts';
 import { requestMetrics } from './request-metrics.ts';
 import type { SpecMetricsLevel } from './server-config.ts';
+import { traceLines } from './trace-lines.ts';
 import { usage } from './usage.ts';
 
 /** The parts of an answer that no event changes. */
@@ -99,7 +100,12 @@ function isSynthetic({ engine, requests }: GenerationPlan): boolean {
 }
 
 function metricsField(head: AnswerHead, finishes: readonly (FinishEvent | undefined)[]) {
-  return { metrics: requestMetrics(allFinished(finishes), { level: head.specMetrics, seed: head.plan.seed }) };
+  const complete = allFinished(finishes);
+  const { plan, specMetrics } = head;
+  return {
+    metrics: requestMetrics(complete, { level: specMetrics, seed: plan.seed }),
+    ...(plan.params.trace ? { trace: complete.flatMap((finish, choice) => traceLines(finish, choice, plan.engine)) } : {}),
+  };
 }
 
 /** `runChoices` turns `aborted` into an error before it comes here, and an `error` is thrown. */

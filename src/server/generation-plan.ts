@@ -61,6 +61,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       draftTokens: params.draftTokens,
       priority: params.priority,
       cacheSalt: params.cacheSalt,
+      trace: params.trace,
     })),
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
   };

@@ -99,6 +99,9 @@ export class GenerationService {
     checkModel(params.model, info);
     const unknownId = params.stopTokenIds.find((id) => id >= info.vocabSize);
     if (unknownId !== undefined) throw tokenRangeError('stop_token_ids', unknownId, info);
+    if (params.trace && !this.#options.config.allowTrace) {
+      throw fieldError('trace', 'false or absent, as this server runs without --allow-trace', true);
+    }
     const choices = params.n * promptCount;
     const tokens = choices * Math.min(params.maxTokens ?? info.maxContext, info.maxContext);
     const { maxRequestTokens } = this.#options.config.limits;

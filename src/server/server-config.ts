@@ -38,6 +38,8 @@ export interface ServerConfig {
   /** Keys of which one must come as `Authorization: Bearer`; none: everyone may call. */
   readonly apiKeys: readonly string[];
   readonly perRequestSpecMetrics: SpecMetricsLevel;
+  /** Whether requests may ask for a trace of their rounds. */
+  readonly allowTrace: boolean;
   /** Browser origins that may open a WebSocket, beside the server's own. */
   readonly allowedOrigins: readonly string[];
   readonly limits: RequestLimits;
@@ -53,6 +55,7 @@ export interface ServerConfig {
 export const DEFAULT_SERVER_CONFIG: ServerConfig = {
   apiKeys: [],
   perRequestSpecMetrics: 'summary',
+  allowTrace: false,
   allowedOrigins: [],
   limits: {
     maxBodyBytes: 4 * 1024 * 1024,

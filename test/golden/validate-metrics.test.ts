@@ -1,6 +1,6 @@
 /** Statistics of reports against the reference cases that the same definitions have. */
 import { describe, expect, it } from 'vitest';
-import { logPartition, overlap } from '../../src/validate/measure/distribution.ts';
+import { logPartition, overlap } from '../../src/sampling/row-measures.ts';
 import { forcedAccuracy } from '../../src/validate/report/forced-accuracy.ts';
 import type { ForcedRun } from '../../src/validate/report/forced-walk.ts';
 import { servedAcceptance } from '../../src/validate/report/served-acceptance.ts';

@@ -1,6 +1,7 @@
 /** A scripted engine: real events, rounds, stops and counts, without a model. */
 import { AppError } from '../../src/core/app-error.ts';
 import type { DecodeEvent, FinishEvent, FinishReason } from '../../src/core/decode-event.ts';
+import type { RoundTrace } from '../../src/core/round-trace.ts';
 import type { RoundRecord, ShortDraftReason } from '../../src/core/speculation-record.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import type {
@@ -26,6 +27,8 @@ export interface FakeScript {
   readonly proposes?: readonly number[];
   /** Tokens of the prompt that an earlier request began with. */
   readonly cachedTokens?: number;
+  /** What is told of its rounds when the request asks for it. */
+  readonly trace?: readonly RoundTrace[];
   /** The round in which the drafter fails for good. */
   readonly drafterFailsAt?: number;
   /** The engine fails instead of running this step; step 0 is the prompt's. */
@@ -93,6 +96,10 @@ export class FakeEngine implements Engine {
   encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
     this.encoded.push({ text, addSpecialTokens });
     return encodeBytes(text);
+  }
+
+  tokenText(token: TokenId): string {
+    return `<${token}>`;
   }
 
   renderChat(messages: readonly ChatMessage[]): string {
@@ -227,6 +234,7 @@ class FakeRun {
         drafterError: this.#drafterError,
       },
       timing: { queueMs: this.#queueMs, firstTokenMs: this.#firstTokenMs, totalMs: clock.monotonicMs() - this.#acceptedAt },
+      ...(this.#request.trace ? { trace: this.#script.trace ?? [] } : {}),
     };
   }
 

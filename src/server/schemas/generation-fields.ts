@@ -48,6 +48,7 @@ export function generationFields(limits: RequestLimits) {
       .nullish()
       .describe('1 to 128 letters, digits, dots, underscores and dashes'),
     speculative: flag(),
+    trace: flag(),
     drafter: z.string().max(MAX_DRAFTER_NAME).nullish().describe('the name of a drafter, or none'),
     draft_tokens: z.int().min(0).max(MAX_DRAFT_TOKENS).nullish().describe(`a whole number from 0 to ${MAX_DRAFT_TOKENS}`),
     priority: z.int().nullish().describe('a whole number; lower ones are served earlier'),
@@ -91,6 +92,8 @@ export interface GenerationParams {
   readonly cacheSalt: string | null;
   /** Null: as the server is configured. */
   readonly specMetrics: SpecMetricsLevel | null;
+  /** Tell what happened in each round. */
+  readonly trace: boolean;
 }
 
 /**
@@ -128,5 +131,6 @@ export function toGenerationParams(fields: ParsedFields, maxTokens: number | nul
     priority: fields.priority ?? 0,
     cacheSalt: fields.cache_salt ?? null,
     specMetrics: fields.spec_decode_metrics ?? null,
+    trace: fields.trace ?? false,
   };
 }

@@ -4,9 +4,9 @@
  * are asked about the same prefixes.
  */
 import type { LengthPolicy } from '../../decode/draft-length/length-policy.ts';
+import { largestIndices, logPartition, overlap } from '../../sampling/row-measures.ts';
 import { type ForcedAnchor, type ForcedAnswer, LABEL_RANKS, TOP_TOKENS } from './answer-records.ts';
 import { type DecodeJob, type DecodeJobsOptions, decodeJobs, type JobObserver, type ObservedRound } from './decode-jobs.ts';
-import { largestIndices, logPartition, overlap } from './distribution.ts';
 import type { MeasuredDrafter } from './measured-drafter.ts';
 import { rounded } from './rounded.ts';
 import type { Saying } from './watched-drafter.ts';

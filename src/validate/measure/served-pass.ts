@@ -1,9 +1,9 @@
 /** The pass that measures serving: drafts are verified, and each round is written down with what the target thought of it. */
 import { FIXED_LENGTH } from '../../decode/draft-length/fixed-length.ts';
 import type { LengthPolicy } from '../../decode/draft-length/length-policy.ts';
+import { logPartition, rankOf } from '../../sampling/row-measures.ts';
 import type { MeasuredRound, ServedAnswer } from './answer-records.ts';
 import { type DecodeJob, type DecodeJobsOptions, decodeJobs, type JobObserver, type ObservedRound } from './decode-jobs.ts';
-import { logPartition, rankOf } from './distribution.ts';
 import { rounded } from './rounded.ts';
 
 export interface ServedPassOptions extends Pick<DecodeJobsOptions, 'target' | 'drafters' | 'jobs' | 'concurrency' | 'signal'> {

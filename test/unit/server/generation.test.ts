@@ -194,6 +194,7 @@ describe('what the engine is asked', () => {
         draftTokens: 2,
         priority: 7,
         cacheSalt: 'mine',
+        trace: false,
       },
     ]);
   });

@@ -38,6 +38,7 @@ describe('the fields of both routes', () => {
       draftTokens: null,
       priority: 0,
       cacheSalt: null,
+      trace: false,
       specMetrics: null,
     };
     expect(completion({}).params).toEqual({ ...defaults, maxTokens: 16 });
@@ -67,6 +68,7 @@ describe('the fields of both routes', () => {
       draft_tokens: 3,
       priority: -2,
       cache_salt: 's',
+      trace: true,
       spec_decode_metrics: 'detailed',
     });
     expect(params).toEqual({
@@ -91,6 +93,7 @@ describe('the fields of both routes', () => {
       draftTokens: 3,
       priority: -2,
       cacheSalt: 's',
+      trace: true,
       specMetrics: 'detailed',
     });
   });
@@ -110,7 +113,10 @@ describe('the fields of both routes', () => {
       'stream',
     ];
     const nulls = Object.fromEntries(
-      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens', 'priority', 'cache_salt'].map((name) => [name, null]),
+      [...names, 'stream_options', 'user', 'speculative', 'draft_tokens', 'priority', 'cache_salt', 'trace'].map((name) => [
+        name,
+        null,
+      ]),
     );
     expect(completion(nulls)).toEqual(completion({}));
   });

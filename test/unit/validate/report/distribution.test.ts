@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { largestIndices, logPartition, overlap, rankOf } from '../../../../src/validate/measure/distribution.ts';
+import { largestIndices, logPartition, overlap, rankOf } from '../../../../src/sampling/row-measures.ts';
 
 const row = fc
   .array(fc.integer({ min: -6, max: 6 }), { minLength: 2, maxLength: 20 })

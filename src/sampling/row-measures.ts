@@ -1,5 +1,5 @@
 /** What a row of logits says of single tokens. */
-import type { TokenId } from '../../core/token.ts';
+import type { TokenId } from '../core/token.ts';
 
 /** log Σ exp(logit / temperature). */
 export function logPartition(logits: Float32Array, temperature = 1): number {
