@@ -101,6 +101,16 @@ export function serveCommand() {
         .env('BLOCKDRAFT_ALLOW_TRACE')
         .default(false),
     )
+    .addOption(
+      new Option('--allow-drafter-swap', 'let callers with an API key replace drafters by folders in --drafter-dir')
+        .env('BLOCKDRAFT_ALLOW_DRAFTER_SWAP')
+        .default(false),
+    )
+    .addOption(
+      new Option('--drafter-dir <folder>', 'folder of the drafters that --allow-drafter-swap may load').env(
+        'BLOCKDRAFT_DRAFTER_DIR',
+      ),
+    )
     .addOption(finalTapOption())
     .addOption(allowUnclaimedOption())
     .addOption(

@@ -1,5 +1,6 @@
 /** `blockdraft serve`: the composition of engine and server, and their life. */
 import { basename, resolve } from 'node:path';
+import { AppError } from '../core/app-error.ts';
 import type { EngineObserver, EngineStatus } from '../engine/engine.ts';
 import { openEngine } from '../engine/open-engine.ts';
 import { createStreamLogger, type Logger } from '../server/logger.ts';
@@ -17,6 +18,12 @@ const LAST_WORD_MS = 1000;
 
 /** Runs until a signal ends it. */
 export async function serve(options: ServeOptions, version: string): Promise<void> {
+  if (options.allowDrafterSwap && (options.drafterDir === undefined || options.apiKey.length === 0)) {
+    throw new AppError(
+      'invalid_config',
+      'Expected --allow-drafter-swap with --api-key and --drafter-dir, got it without one of them; add it',
+    );
+  }
   let status: EngineStatus = { state: 'loading' };
   const logger = createStreamLogger({ format: options.logFormat });
   const model = options.servedModelName ?? basename(resolve(options.target));
@@ -39,6 +46,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       apiKeys: options.apiKey,
       allowedOrigins: options.allowedOrigin,
       allowTrace: options.allowTrace,
+      allowDrafterSwap: options.allowDrafterSwap,
       perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
       maxRequestsPerKey: options.maxRequestsPerKey ?? null,
       requestTimeoutMs: options.requestTimeout === undefined ? null : options.requestTimeout * 1000,
@@ -62,6 +70,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       split: options.split ?? null,
       shadow: options.shadow.length === 0 ? null : { drafters: options.shadow, rate: options.shadowRate },
       auditRate: options.auditRate,
+      drafterDir: options.allowDrafterSwap ? (options.drafterDir ?? null) : null,
       draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
@@ -130,6 +139,10 @@ function drafterLog(logger: Logger): EngineObserver {
     onStep: () => undefined,
     onFinish: () => undefined,
     onQuarantine: (drafter, reason) => logger.warn('drafter left out', { drafter, reason }),
+    onSwap({ drafter, path, state, before, after, reason }) {
+      const figures = { before: before?.mean, after: after?.mean, ...(reason === null ? {} : { reason }) };
+      logger[state === 'rolled-back' ? 'warn' : 'info']('drafter swap', { drafter, path, state, ...figures });
+    },
     onShadowFailure: (drafter, reason) => logger.warn('shadow drafter failed', { drafter, reason }),
   };
 }

@@ -5,6 +5,7 @@ import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import { decodeRound, type RoundOutcome, type SequenceOutcome } from '../decode/round.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import { StepPacer } from '../decode/step-pacer.ts';
+import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
@@ -12,6 +13,7 @@ import { CacheBudget, cacheBytes } from './cache-budget.ts';
 import { pickDrafter, requestFraction, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
 import { drafterStatus } from './drafter-status.ts';
+import { DrafterSwaps, type SwapRules } from './drafter-swaps.ts';
 import type {
   ChatMessage,
   DrafterStatus,
@@ -22,9 +24,10 @@ import type {
   GenerateRequest,
   ScoredShadow,
   ServedRound,
+  SwapRecord,
 } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
-import { GuardedDrafter } from './guarded-drafter.ts';
+import { GuardedDrafter, type GuardedServed } from './guarded-drafter.ts';
 import { PrefixCache } from './prefix-cache.ts';
 import { RunningRequest } from './running-request.ts';
 import { SelfAudit } from './self-audit.ts';
@@ -53,16 +56,15 @@ export interface DecodeEngineParts {
   readonly shadow?: ShadowOptions | null;
   /** Share of the answers that are decoded again without speculation in idle time. Default 0. */
   readonly auditRate?: number;
+  /** Loads a drafter that can take the place of another one. Default: none can. */
+  readonly loadDrafter?: ((replaced: ServedDrafter, path: string) => Promise<ServedDrafter>) | null;
+  readonly swapRules?: SwapRules;
 }
 
 export interface ShadowOptions {
   readonly drafters: readonly string[];
   /** Share of the requests, 0 to 1. */
   readonly rate: number;
-}
-
-export interface GuardedServed extends ServedDrafter {
-  readonly drafter: GuardedDrafter;
 }
 
 /** How long a drafter that hung is left out. */
@@ -80,7 +82,8 @@ function guard(served: ServedDrafter, { limits, observers }: DecodeEngineParts):
 export class DecodeEngine implements Engine {
   readonly info: EngineInfo;
   readonly #parts: DecodeEngineParts;
-  readonly #drafters: readonly GuardedServed[];
+  readonly #swaps: DrafterSwaps;
+  #swapping = false;
   readonly #split: SplitWeights | null;
   readonly #statistics = new DrafterStatistics();
   readonly #audit: SelfAudit;
@@ -98,7 +101,11 @@ export class DecodeEngine implements Engine {
   constructor(parts: DecodeEngineParts) {
     const { target } = parts;
     this.#parts = parts;
-    this.#drafters = parts.drafters.map((served) => guard(served, parts));
+    const onSwap = (record: SwapRecord) => {
+      for (const observer of parts.observers) observer.onSwap?.(record);
+    };
+    const guarded = parts.drafters.map((served) => guard(served, parts));
+    this.#swaps = new DrafterSwaps(guarded, onSwap, parts.swapRules);
     this.#split = parts.split ?? null;
     this.#audit = new SelfAudit(parts.auditRate ?? 0);
     this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
@@ -121,6 +128,10 @@ export class DecodeEngine implements Engine {
     this.#loop = this.#run();
   }
 
+  get #drafters(): readonly GuardedServed[] {
+    return this.#swaps.current;
+  }
+
   load(): EngineLoad {
     return {
       running: this.#running.length,
@@ -130,11 +141,50 @@ export class DecodeEngine implements Engine {
   }
 
   drafterStatus(): readonly DrafterStatus[] {
-    return drafterStatus(this.#drafters, this.#split, this.#statistics);
+    return drafterStatus(this.#swaps, this.#split, this.#statistics);
   }
 
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly number[] {
     return this.#parts.tokenizer.encode(text, options);
+  }
+
+  async loadDrafter(name: string, path: string): Promise<SwapRecord> {
+    const replaced = findDrafter(this.#drafters, name);
+    const { loadDrafter, target, observers } = this.#parts;
+    if (!loadDrafter || replaced === null) {
+      throw new AppError('invalid_request', `Expected a drafter that can be replaced, got ${name}; see --allow-drafter-swap`);
+    }
+    if (this.#swapping) throw new AppError('rate_limited', 'A drafter is being loaded already; try again when it is there');
+    this.#swapping = true;
+    try {
+      const next = await loadDrafter(replaced, path);
+      const needed = cacheBytes(target, next.drafter, this.info.maxContext);
+      if (this.#stop.signal.aborted || needed > this.#budget.totalBytes) {
+        await next.drafter[Symbol.asyncDispose]();
+        throw this.#stop.signal.aborted
+          ? new AppError('unavailable', 'The server is shutting down')
+          : new AppError(
+              'invalid_request',
+              `Expected a drafter whose caches fit ${this.#budget.totalBytes} bytes, got ${needed}`,
+            );
+      }
+      const record = this.#swaps.replace(guard(next, this.#parts), path);
+      for (const observer of observers) observer.onSwap?.(record);
+      return record;
+    } finally {
+      this.#swapping = false;
+      this.#wakeUp();
+    }
+  }
+
+  /** Drafters that were replaced go when the last sequence that knows them has ended. */
+  async #disposeUnused(): Promise<void> {
+    const sequences = this.#running.flatMap(({ started }) => started?.sequence ?? []);
+    const inUse = new Set(sequences.flatMap(({ drafting, shadows }) => [drafting, ...shadows].map((part) => part?.drafter)));
+    for (const { drafter } of this.#swaps.takeUnused(inUse as ReadonlySet<Drafter>)) {
+      this.#prefixes.forget(drafter);
+      await drafter[Symbol.asyncDispose]();
+    }
   }
 
   tokenText(token: number): string {
@@ -214,6 +264,7 @@ export class DecodeEngine implements Engine {
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       this.#dropAborted();
+      if (this.#swaps.hasRetired) await this.#disposeUnused();
       this.#admit();
       if (this.#running.length === 0) {
         await this.#idle();
@@ -325,6 +376,8 @@ export class DecodeEngine implements Engine {
       if (!started || !outcome || outcome.round === null) return [];
       const { round, shortBy } = outcome;
       this.#statistics.onRound(request.id, started.drafter, round, shortBy);
+      const { drafting } = started.sequence;
+      if (drafting !== null) this.#swaps.onRound(request.id, drafting.drafter, round);
       return [{ ...round, shortBy, drafter: started.drafter }];
     });
   }
@@ -435,6 +488,7 @@ export class DecodeEngine implements Engine {
 
   #ended({ request, started }: RunningRequest, finish: FinishEvent): void {
     if (started !== null) this.#statistics.onEnd(request.id, started.drafter);
+    this.#swaps.onEnd(request.id);
     for (const [name, reason] of started?.sequence.shadowErrors ?? []) {
       this.#statistics.onShadowFailure(name, reason);
       for (const observer of this.#parts.observers) observer.onShadowFailure?.(name, reason);
@@ -473,7 +527,7 @@ export class DecodeEngine implements Engine {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
     this.#prefixes[Symbol.dispose]();
-    for (const { drafter } of this.#drafters) await drafter[Symbol.asyncDispose]();
+    for (const { drafter } of this.#swaps.loaded) await drafter[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }
 }

@@ -1,22 +1,19 @@
 import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
 import type { SplitWeights } from './drafter-split.ts';
 import type { DrafterStatistics } from './drafter-statistics.ts';
+import type { DrafterSwaps } from './drafter-swaps.ts';
 import type { DrafterStatus } from './engine.ts';
-import type { GuardedDrafter } from './guarded-drafter.ts';
-import type { ServedDrafter } from './served-drafter.ts';
 
 /** The default drafter first, plain decoding last. */
-export function drafterStatus(
-  drafters: readonly (ServedDrafter & { readonly drafter: GuardedDrafter })[],
-  split: SplitWeights | null,
-  statistics: DrafterStatistics,
-): DrafterStatus[] {
+export function drafterStatus(swaps: DrafterSwaps, split: SplitWeights | null, statistics: DrafterStatistics): DrafterStatus[] {
+  const drafters = swaps.current;
   const first = drafters[0]?.name ?? 'none';
   const use = (name: string) => ({
     isDefault: name === first,
     weight: split === null ? Number(name === first) : (split.get(name) ?? 0),
     ...statistics.served(name),
     shadow: statistics.shadow(name),
+    swaps: swaps.history(name),
   });
   return [
     ...drafters.map(

@@ -90,6 +90,23 @@ export interface DrafterStatus {
   readonly counts: AcceptanceCounts;
   /** Of drafts that it made beside other drafters; null when it has never been asked. */
   readonly shadow: ShadowStatus | null;
+  /** Oldest first. */
+  readonly swaps: readonly SwapRecord[];
+}
+
+/** A drafter that was put in another one's place while the engine ran. */
+export interface SwapRecord {
+  readonly id: number;
+  readonly drafter: string;
+  readonly path: string;
+  readonly time: string;
+  /** `superseded`: the next swap came before it was decided. */
+  readonly state: 'watching' | 'kept' | 'rolled-back' | 'superseded';
+  /** Accepted tokens per draft of the drafter before it, and of this one. */
+  readonly before: MeanEstimate | null;
+  readonly after: MeanEstimate | null;
+  /** Why it was decided so; null when there is nothing to say. */
+  readonly reason: string | null;
 }
 
 /** What would have come of drafts that were only scored. */
@@ -132,6 +149,12 @@ export interface Engine extends AsyncDisposable {
    *   rendered chat has its own already
    */
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly TokenId[];
+  /**
+   * Puts another drafter in the place of a named one. Requests that run keep theirs; it goes when the last has ended.
+   * @throws AppError `invalid_request` when it cannot be loaded or does not fit, or this engine does not swap;
+   *   `rate_limited` while another one is being loaded
+   */
+  loadDrafter(name: string, path: string): Promise<SwapRecord>;
   /** The text of a single token, special ones included; parts of characters are replacement characters. */
   tokenText(token: TokenId): string;
   /** The prompt text that the model's chat template makes of the messages, generation prompt included. */
@@ -155,6 +178,8 @@ export interface EngineObserver {
   onFinish(request: GenerateRequest, finish: FinishEvent): void;
   /** A drafter did not answer in time, and is left out for a while. */
   onQuarantine?(drafter: string, reason: string): void;
+  /** A drafter was put in another one's place, or that was decided. */
+  onSwap?(record: SwapRecord): void;
   /** An answer was decoded again without speculation. */
   onAudit?(report: AuditReport): void;
   /** A shadow drafter failed in a request, which was not touched by it. */

@@ -1,6 +1,7 @@
 /** A drafter whose calls end: one that does not answer in time is left alone for a while. */
 import type { Position } from '../core/token.ts';
 import type { Drafter, DraftRequest, DraftState, ForkedState, Proposal } from '../drafter/drafter.ts';
+import type { ServedDrafter } from './served-drafter.ts';
 
 export interface GuardOptions {
   readonly name: string;
@@ -107,4 +108,9 @@ export class GuardedDrafter implements Drafter {
     }
     if (this.#hung === null) await this.#inner[Symbol.asyncDispose]();
   }
+}
+
+/** A drafter as an engine serves it. */
+export interface GuardedServed extends ServedDrafter {
+  readonly drafter: GuardedDrafter;
 }

@@ -1,4 +1,5 @@
 /** Loads a target, its drafter and its tokenizer, and puts an engine on top. */
+import { realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import { AutoLength } from '../decode/draft-length/auto-length.ts';
@@ -22,6 +23,7 @@ import { checkCompared, parseSplit } from './drafter-split.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
+import { loadReplacement } from './load-replacement.ts';
 import { measureCosts } from './measure-costs.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
@@ -66,6 +68,8 @@ export interface OpenEngineOptions {
   readonly shadow?: ShadowOptions | null;
   /** Share of the answers that are decoded again without speculation in idle time; default 0. */
   readonly auditRate?: number;
+  /** Folder whose drafters may take the place of loaded ones while the engine runs; null: none may. */
+  readonly drafterDir?: string | null;
   /** @param what is being prepared */
   readonly onProgress?: (what: string, doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
@@ -156,6 +160,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     cacheDir: options.cacheDir,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   };
+  const drafterDir = options.drafterDir == null ? null : realpathSync(options.drafterDir);
+  const taps = [...new Set(sources.flatMap((source) => source.taps))];
   const loaded = await loadTarget({
     ...common,
     ...progress('target'),
@@ -165,7 +171,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     maxSequences: options.maxSequences,
     maxCaches: options.maxSequences + MAX_PREFIXES,
     maxRows: options.maxRows,
-    taps: [...new Set(sources.flatMap((source) => source.taps))],
+    taps,
   });
   const { target } = loaded;
   const { maxContext } = target.facts;
@@ -209,6 +215,24 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       split,
       shadow: options.shadow ?? null,
       auditRate: options.auditRate ?? 0,
+      loadDrafter:
+        drafterDir === null
+          ? null
+          : (replaced, path) =>
+              loadReplacement(
+                {
+                  folder: drafterDir,
+                  taps,
+                  source: (chosen) => drafterFromName(chosen, folder, { finalTap, allowUnclaimed }),
+                  context: { ...common, target: borrow(loaded), loadDecoder },
+                  lengths: (name) => {
+                    const used = drafters.findIndex((one) => one.name === name);
+                    return drafters[used]?.lengths === FIXED_LENGTH ? FIXED_LENGTH : new AutoLength(costs[used] as CostModel);
+                  },
+                },
+                replaced,
+                path,
+              ),
     });
     return {
       engine,

@@ -127,6 +127,11 @@ export class PrefixCache implements Disposable {
     return true;
   }
 
+  /** Drops what only this drafter can use, before it is disposed of. */
+  forget(drafter: Drafter): void {
+    for (const entry of this.#entries.filter(({ draft }) => draft?.drafter === drafter)) this.#drop(entry);
+  }
+
   #longest(
     tokens: readonly TokenId[],
     salt: string | null,

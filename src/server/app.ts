@@ -64,10 +64,12 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const concurrency = options.concurrency ?? new ConcurrencyLimit(config.maxRequestsPerKey);
   addGenerationRoutes(app, { service, concurrency, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
   addModelRoutes(app, service);
-  addDrafterRoutes(app, service);
+  const allowSwap = config.allowDrafterSwap && config.apiKeys.length > 0;
+  addDrafterRoutes(app, { service, allowSwap, maxBodyBytes: config.limits.maxBodyBytes });
   addOperationRoutes(app, { service, metrics, version });
 
   for (const path of Object.keys(GENERATION_PATHS)) app.all(path, refuseMethod('POST'));
+  app.all('/v1/drafters/:name/load', refuseMethod('POST'));
   for (const path of ['/v1/models', '/v1/models/:id{.+}', '/v1/drafters', '/metrics', ...OPEN_PATHS])
     app.all(path, refuseMethod('GET, HEAD'));
   app.notFound((context) => {

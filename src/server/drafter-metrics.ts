@@ -6,6 +6,7 @@ export interface DrafterMetrics {
   onRound(round: ServedRound): void;
   onShadow(scored: ScoredShadow): void;
   onShadowFailure(drafter: string): void;
+  onSwap(drafter: string, state: string): void;
   /** A request with this drafter has ended. */
   onFinish(drafter: string): void;
 }
@@ -55,7 +56,13 @@ export function createDrafterMetrics(registry: Registry, prefix: string, model_n
     "The serving drafter's accepted tokens in pairs cut to the shorter draft.",
     'served',
   );
+  const swaps = counter(
+    'drafter_swaps_total',
+    'Drafters put in the place of another one (watching), and what was decided of them.',
+    'state',
+  );
   return {
+    onSwap: (drafter, state) => swaps.inc({ model_name, drafter, state }),
     onShadow({ shadow, drafter: server, drafted, accepted: kept, served }) {
       const labels = { model_name, drafter: shadow };
       shadowDrafts.inc(labels);

@@ -40,6 +40,8 @@ export interface ServerConfig {
   readonly perRequestSpecMetrics: SpecMetricsLevel;
   /** Whether requests may ask for a trace of their rounds. */
   readonly allowTrace: boolean;
+  /** Whether callers with a key may replace drafters; never without keys. */
+  readonly allowDrafterSwap: boolean;
   /** Browser origins that may open a WebSocket, beside the server's own. */
   readonly allowedOrigins: readonly string[];
   readonly limits: RequestLimits;
@@ -56,6 +58,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
   apiKeys: [],
   perRequestSpecMetrics: 'summary',
   allowTrace: false,
+  allowDrafterSwap: false,
   allowedOrigins: [],
   limits: {
     maxBodyBytes: 4 * 1024 * 1024,

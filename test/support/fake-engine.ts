@@ -13,6 +13,7 @@ import type {
   EngineObserver,
   GenerateRequest,
   StepReport,
+  SwapRecord,
 } from '../../src/engine/engine.ts';
 import { FakeClock } from './fake-clock.ts';
 import { EOS_TOKEN, encodeBytes, FakeTextStream, VOCAB_SIZE } from './fake-text.ts';
@@ -40,6 +41,8 @@ export interface FakeEngineOptions {
   readonly script?: (request: GenerateRequest) => FakeScript;
   readonly observer?: EngineObserver;
   readonly clock?: FakeClock;
+  /** Default: none. */
+  readonly loadDrafter?: (name: string, path: string) => SwapRecord;
   /** Default: none. */
   readonly drafterStatus?: () => readonly DrafterStatus[];
   /** Requests that may wait; one more is refused. Default 64. */
@@ -96,6 +99,12 @@ export class FakeEngine implements Engine {
   encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
     this.encoded.push({ text, addSpecialTokens });
     return encodeBytes(text);
+  }
+
+  async loadDrafter(name: string, path: string): Promise<SwapRecord> {
+    if (this.#options.loadDrafter === undefined)
+      throw new AppError('invalid_request', 'Expected an engine that swaps, got none.');
+    return this.#options.loadDrafter(name, path);
   }
 
   tokenText(token: TokenId): string {

@@ -1,16 +1,43 @@
-/** `GET /v1/drafters`: what is in force per drafter, and what has come of it. */
+/** `GET /v1/drafters`: what is in force per drafter, and what has come of it; `POST /v1/drafters/{name}/load`: another one. */
 import type { Hono } from 'hono';
+import { z } from 'zod';
 import type { AcceptanceCounts } from '../../core/acceptance-tally.ts';
 import type { MeanEstimate } from '../../core/clustered-mean.ts';
-import type { DrafterStatus, ShadowStatus } from '../../engine/engine.ts';
+import type { DrafterStatus, ShadowStatus, SwapRecord } from '../../engine/engine.ts';
 import type { AppEnv } from '../app-env.ts';
 import type { GenerationService } from '../generation-service.ts';
+import { HttpError } from '../http-error.ts';
+import { readJsonBody } from '../read-json-body.ts';
+import { parseRequest } from '../schemas/parse-request.ts';
 
 /** Each arm of a split has requests of its own. */
 const UNPAIRED = 'unpaired: drafters served different requests; compare with shadow drafting for the same prefixes';
 
-/** Registers the route. */
-export function addDrafterRoutes(app: Hono<AppEnv>, service: GenerationService): void {
+export interface DrafterRouteOptions {
+  readonly service: GenerationService;
+  /** Whether drafters may be replaced. */
+  readonly allowSwap: boolean;
+  readonly maxBodyBytes: number;
+}
+
+const loadBody = z.strictObject({
+  path: z.string().min(1).max(4096).describe('the path of a drafter, from 1 to 4096 characters'),
+});
+
+/** Registers both routes. */
+export function addDrafterRoutes(app: Hono<AppEnv>, { service, allowSwap, maxBodyBytes }: DrafterRouteOptions): void {
+  app.post('/v1/drafters/:name/load', async (context) => {
+    const engine = service.readyEngine();
+    if (!allowSwap) {
+      throw new HttpError(
+        403,
+        'Expected a server that replaces drafters, got one without; start it with --allow-drafter-swap and --api-key',
+        { details: { code: 'not_allowed' } },
+      );
+    }
+    const { path } = parseRequest(loadBody, await readJsonBody(context.req.raw, maxBodyBytes));
+    return context.json(swapCard(await engine.loadDrafter(context.req.param('name'), path)));
+  });
   app.get('/v1/drafters', (context) =>
     context.json({
       object: 'list',
@@ -37,6 +64,19 @@ function drafterCard(status: DrafterStatus) {
     requests: status.requests,
     statistics: acceptance(status.counts),
     shadow: status.shadow === null ? null : shadowCard(status.shadow),
+    swaps: status.swaps.map(swapCard),
+  };
+}
+
+function swapCard({ drafter, path, time, state, before, after, reason }: SwapRecord) {
+  return {
+    drafter,
+    path,
+    time,
+    state,
+    accepted_tokens_before: estimate(before),
+    accepted_tokens_after: estimate(after),
+    reason,
   };
 }
 

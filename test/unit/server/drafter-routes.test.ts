@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { AcceptanceTally } from '../../../src/core/acceptance-tally.ts';
-import type { DrafterStatus, GenerateRequest, ShadowStatus } from '../../../src/engine/engine.ts';
+import type { DrafterStatus, GenerateRequest, ShadowStatus, SwapRecord } from '../../../src/engine/engine.ts';
 import { createApp } from '../../../src/server/app.ts';
+import type { ServerConfig } from '../../../src/server/server-config.ts';
 import { parsePrometheus, sumOf } from '../../support/prometheus-text.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
 import { errorOf, post } from '../../support/server-requests.ts';
@@ -26,6 +27,7 @@ function status(options: Partial<DrafterStatus> = {}): DrafterStatus {
     requests: 1,
     counts: tally.counts(),
     shadow: null,
+    swaps: [],
     ...options,
   };
 }
@@ -66,6 +68,7 @@ describe('GET /v1/drafters', () => {
         shortened_rounds: { 'low-confidence': 1 },
       },
       shadow: null,
+      swaps: [],
     });
     expect(body.data[1]).toMatchObject({ state: 'quarantined', off_reason: 'b did not answer within 5 ms', weight: 0.2 });
   });
@@ -106,6 +109,68 @@ describe('GET /v1/drafters', () => {
     const refused = await post(createApp(createServerFixture().options), '/v1/drafters', {});
     expect(refused.status).toBe(405);
     expect(await errorOf(refused)).toMatchObject({ code: 'method_not_allowed' });
+  });
+});
+
+describe('POST /v1/drafters/{name}/load', () => {
+  const record: SwapRecord = {
+    id: 0,
+    drafter: 'a',
+    path: 'step-200',
+    time: '2030-01-01T00:00:00.000Z',
+    state: 'watching',
+    before: { mean: 2, count: 4, requests: 2, interval: [1, 3] },
+    after: null,
+    reason: null,
+  };
+  const card = {
+    drafter: 'a',
+    path: 'step-200',
+    time: record.time,
+    state: 'watching',
+    accepted_tokens_before: { value: 2, interval_95: [1, 3], rounds: 4, ended_requests: 2 },
+    accepted_tokens_after: null,
+    reason: null,
+  };
+  const calls: string[][] = [];
+  const setUp = (config: Partial<ServerConfig>) => {
+    calls.length = 0;
+    const loadDrafter = (...call: [string, string]) => {
+      calls.push(call);
+      return record;
+    };
+    const { options } = createServerFixture({
+      config,
+      engine: { loadDrafter, drafterStatus: () => [status({ swaps: [record] })] },
+    });
+    return createApp(options);
+  };
+  const allowed = { allowDrafterSwap: true, apiKeys: ['k'] };
+  const headers = { authorization: 'Bearer k' };
+  const path = '/v1/drafters/a/load';
+
+  test('asks the engine, and the history is told', async () => {
+    const app = setUp(allowed);
+    const response = await post(app, path, { path: 'step-200' }, { headers });
+    expect([response.status, await response.json()]).toEqual([200, card]);
+    expect(calls).toEqual([['a', 'step-200']]);
+    const body = (await (await app.request('/v1/drafters', { headers })).json()) as { data: { swaps: object[] }[] };
+    expect(body.data[0]?.swaps).toEqual([card]);
+  });
+
+  test.each([
+    [401, allowed, {}],
+    [403, { apiKeys: ['k'] }, headers],
+    [403, { allowDrafterSwap: true }, {}],
+  ])('is %i with %j', async (expected, config, sent) => {
+    expect((await post(setUp(config), path, { path: 'x' }, { headers: sent })).status).toBe(expected);
+    expect(calls).toEqual([]);
+  });
+
+  test.each([{}, { path: '' }, { path: 3 }, { path: 'x', force: true }])('refuses the body %j', async (body) => {
+    expect((await post(setUp(allowed), path, body, { headers })).status).toBe(400);
+    expect((await setUp(allowed).request(path, { headers })).status).toBe(405);
+    expect(calls).toEqual([]);
   });
 });
 

@@ -1,0 +1,67 @@
+/** Loads a drafter that takes the place of another one while the engine runs. */
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { resolve, sep } from 'node:path';
+import { AppError } from '../core/app-error.ts';
+import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
+import type { DrafterContext, DrafterSource } from '../drafter/drafter-context.ts';
+import type { ServedDrafter } from './served-drafter.ts';
+
+export interface ReplacementContext {
+  /** Real path of the folder that drafters must lie in. */
+  readonly folder: string;
+  /** Layers that the target's graph shows. */
+  readonly taps: readonly number[];
+  readonly source: (path: string) => DrafterSource | null;
+  readonly context: DrafterContext;
+  /** A fresh policy of the kind that the name has. */
+  readonly lengths: (name: string) => LengthPolicy;
+}
+
+/** @throws AppError `invalid_request` when it cannot be loaded or does not fit */
+export async function loadReplacement(
+  { folder, taps, source, context, lengths }: ReplacementContext,
+  replaced: ServedDrafter,
+  path: string,
+): Promise<ServedDrafter> {
+  const chosen = confined(folder, path);
+  const { name, draftTokens } = replaced;
+  try {
+    const found = source(chosen);
+    if (found === null) throw refused(`Expected a drafter, got ${path}, which is none`);
+    const missing = found.taps.filter((tap) => !taps.includes(tap));
+    if (missing.length > 0) {
+      throw refused(
+        `Expected a drafter that taps some of the layers ${list(taps)}, which this server's graph shows, got one that taps ` +
+          `${list(found.taps)}; start a server with it to serve it`,
+      );
+    }
+    const drafter = await found.load(context);
+    if (drafter.kind !== replaced.drafter.kind || drafter.maxDraftTokens < draftTokens) {
+      await drafter[Symbol.asyncDispose]();
+      throw refused(
+        `Expected a ${replaced.drafter.kind} drafter for drafts of ${draftTokens} tokens, as ${name} is served, got a ` +
+          `${drafter.kind} drafter for ${drafter.maxDraftTokens}; start a server with it to serve it`,
+      );
+    }
+    return { name, drafter, draftTokens, lengths: lengths(name) };
+  } catch (error) {
+    // What is wrong with a folder is the caller's to know, who named it.
+    throw error instanceof AppError ? refused(error.message, error) : error;
+  }
+}
+
+/** Links are followed before the folder is compared, so that none leads out of it. */
+function confined(folder: string, path: string): string {
+  const wanted = resolve(folder, path);
+  const real = existsSync(wanted) ? realpathSync(wanted) : null;
+  if (real?.startsWith(folder + sep) && statSync(real).isDirectory()) return real;
+  throw refused(`Expected a folder inside the drafter folder of this server, got ${JSON.stringify(path)}`);
+}
+
+function list(layers: readonly number[]): string {
+  return layers.length === 0 ? 'none' : layers.toSorted((a, b) => a - b).join(', ');
+}
+
+function refused(message: string, cause?: unknown): AppError {
+  return new AppError('invalid_request', message, { cause, details: { param: 'path', code: 'drafter_refused' } });
+}
