@@ -6,21 +6,29 @@ import { bestLengths } from './best-lengths.ts';
 import type { CostModel } from './cost-model.ts';
 import type { DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
 
-/** Share of the newest round in a sequence's running gain: about the last ten rounds count. */
-const GAIN_RATE = 0.1;
-/** Rounds without drafts between two probes; doubled as long as probes do not pay. */
-const FIRST_PROBE = 8;
-const LAST_PROBE = 64;
+/**
+ * Each sequence has an account of what its drafts have saved, in plain rounds of its own. Single drafts say little: one
+ * in two fails even where drafting pays, so it goes on until this much is lost.
+ */
+const CREDIT = 1.5;
+/** Savings that count: more would hide for long that the text has changed. */
+const MOST_SAVED = 3;
+/** Rounds without drafts after that, which keep the loss at 2 %; doubled each time that it is lost again. */
+const FIRST_PAUSE = 75;
+const LAST_PAUSE = 300;
+/** Share of the newest draft in the typical gain, from which a new sequence starts as if it had made so many drafts. */
+const TYPICAL_RATE = 0.02;
+const HEAD_START = 10;
 /** Rounds that the longest useful draft is remembered for. */
 const REACH_ROUNDS = 16;
 
 /** What is known of one sequence. */
 interface Experience {
-  /** Milliseconds that drafting saves a round; null before the first draft. */
-  gain: number | null;
-  /** Rounds since the last draft. */
-  idle: number;
-  probeAfter: number;
+  /** Milliseconds that drafting has saved; null before the first draft. */
+  balance: number | null;
+  /** Rounds that are still to go by without a draft. */
+  pause: number;
+  nextPause: number;
   /** Lengths chosen in the last rounds, newest last. */
   readonly chosen: number[];
 }
@@ -28,16 +36,16 @@ interface Experience {
 /**
  * Two decisions each round, for all sequences of a step together.
  *
- * Whether to draft: a sequence whose drafts have cost more than they saved goes without, and is probed now and then, as
- * text changes. How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its
+ * Whether to draft: a sequence whose drafts have cost more than they saved goes without for a while, and then gets
+ * another chance, as text changes. How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its
  * survival; {@link bestLengths} takes those that raise the expected tokens per millisecond.
  */
 export class AutoLength implements LengthPolicy {
   readonly #costs: CostModel;
   readonly #acceptance = new AcceptanceModel();
   readonly #experience = new WeakMap<Sequence, Experience>();
-  /** Gain of the average sequence, where a new one starts. */
-  #typicalGain: number | null = null;
+  /** Gain of the average sequence, where a new one starts, by the number of sequences in the step. */
+  readonly #typicalGains = new Map<number, number>();
 
   /** @param costs of the target and of this drafter, on this machine */
   constructor(costs: CostModel) {
@@ -51,12 +59,10 @@ export class AutoLength implements LengthPolicy {
     return sequences.map(({ sequence, budget }) => {
       if (budget === 0) return { tokens: 0, reason: null };
       const experience = this.#experienceOf(sequence);
-      const gain = experience.gain ?? this.#typicalGain;
-      if (gain !== null && gain < 0 && experience.idle < experience.probeAfter) {
-        experience.idle++;
+      if (experience.pause > 0) {
+        experience.pause--;
         return { tokens: 0, reason: step.decoding > 1 ? 'load' : 'low-acceptance' };
       }
-      experience.idle = 0;
       // A draft one longer than was of use lately finds out when more would be.
       const reach = experience.chosen.length < REACH_ROUNDS ? budget : Math.max(...experience.chosen) + 1;
       return { tokens: Math.min(budget, reach), reason: reach < budget ? 'low-confidence' : null };
@@ -83,7 +89,8 @@ export class AutoLength implements LengthPolicy {
       const length = choice.lengths[i] as number;
       if (proposal.tokens.length > 0) {
         const extraTokens = (survivals[i] as readonly number[]).slice(0, length).reduce((sum, survival) => sum + survival, 0);
-        this.#learnGain(sequence, length, extraTokens * msPerToken - length * msPerRow - draftMs / drafting.length);
+        const gain = extraTokens * msPerToken - length * msPerRow - draftMs / drafting.length;
+        this.#learnGain(sequence, length, step.decoding, gain, msPerToken);
       }
       return {
         tokens: length,
@@ -112,20 +119,25 @@ export class AutoLength implements LengthPolicy {
     });
   }
 
-  #learnGain(sequence: Sequence, length: number, gain: number): void {
+  #learnGain(sequence: Sequence, length: number, decoding: number, gain: number, plainMs: number): void {
     const experience = this.#experienceOf(sequence);
-    const before = experience.gain ?? this.#typicalGain ?? gain;
-    experience.gain = before + GAIN_RATE * (gain - before);
-    experience.probeAfter = gain > 0 ? FIRST_PROBE : Math.min(experience.probeAfter * 2, LAST_PROBE);
+    const typical = this.#typicalGains.get(decoding) ?? 0;
+    this.#typicalGains.set(decoding, typical + TYPICAL_RATE * (gain - typical));
+    const before = experience.balance ?? HEAD_START * typical;
+    experience.balance = Math.min(before + gain, MOST_SAVED * plainMs);
     experience.chosen.push(length);
     if (experience.chosen.length > REACH_ROUNDS) experience.chosen.shift();
-    this.#typicalGain = this.#typicalGain === null ? gain : this.#typicalGain + (GAIN_RATE / 4) * (gain - this.#typicalGain);
+    if (experience.balance === MOST_SAVED * plainMs) experience.nextPause = FIRST_PAUSE;
+    if (experience.balance >= -CREDIT * plainMs) return;
+    experience.pause = experience.nextPause;
+    experience.nextPause = Math.min(experience.nextPause * 2, LAST_PAUSE);
+    experience.balance = 0;
   }
 
   #experienceOf(sequence: Sequence): Experience {
     let experience = this.#experience.get(sequence);
     if (experience === undefined) {
-      experience = { gain: null, idle: 0, probeAfter: FIRST_PROBE, chosen: [] };
+      experience = { balance: null, pause: 0, nextPause: FIRST_PAUSE, chosen: [] };
       this.#experience.set(sequence, experience);
     }
     return experience;

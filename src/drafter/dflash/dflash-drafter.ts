@@ -104,25 +104,27 @@ export class DflashDrafter implements Drafter {
 
   fork(state: DraftState, length: Position): ForkedState {
     if (!(state instanceof DflashState)) throw new AppError('internal', 'The state to fork is one of another drafter');
-    const kept = Math.min(length, state.cache.length);
     const cache = this.#pool.open();
-    cache.copyFrom(state.cache, kept);
-    return { state: new DflashState(cache), length: kept };
+    cache.copyFrom(state.cache, Math.min(length, state.cache.length));
+    const fork = new DflashState(cache);
+    return { state: fork, length: cache.length + fork.takeDeferred(state, length - cache.length) };
   }
 
   async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
-    const slots = requests.flatMap(({ state, anchor, budget }, request) => {
+    const asked = requests.flatMap(({ state, anchor, budget }, request) => {
       if (!(state instanceof DflashState)) throw new AppError('internal', 'A draft request names a state of another drafter');
-      const contextRows = state.pendingRows;
       const capped = Math.min(budget, this.maxDraftTokens);
-      return contextRows.length === 0 && capped === 0 ? [] : [{ state, anchor, budget: capped, contextRows, request }];
+      // Without a draft to make, a run would cost nearly as much as with one: a few rows can wait for the next.
+      if (capped === 0 && state.defer()) return [];
+      return state.contextRows === 0 && capped === 0 ? [] : [{ state, anchor, budget: capped, request }];
     });
-    if (slots.length === 0) return requests.map(() => NO_PROPOSAL);
+    if (asked.length === 0) return requests.map(() => NO_PROPOSAL);
+    const context = this.#context(asked.map(({ state }) => state));
+    const slots = asked.map((slot, i) => ({ ...slot, contextRows: context.rows[i] as readonly number[] }));
 
     const session = await this.#sessions.serving(slots.length);
     const layout = new DraftLayout(slots, this.#parts.config.maskTokenId);
-    const taps = slots.find((slot) => slot.state.pendingTaps !== null)?.state.pendingTaps ?? null;
-    this.#bindTaps(session, taps);
+    this.#bindTaps(session, context.taps);
     this.#bindRows(session, layout, slots);
     const { ids, probabilities } = this.#bindOutputs(session, layout);
     await session.binding.run(signal);
@@ -143,6 +145,27 @@ export class DflashDrafter implements Drafter {
   #token(headRow: bigint): TokenId {
     const row = Number(headRow);
     return this.#parts.keptTokens?.[row] ?? row;
+  }
+
+  /** The rows that each state has yet to take in, and where they lie: in the last step, or copied together. */
+  #context(states: readonly DflashState[]): { readonly taps: Taps | null; readonly rows: readonly (readonly number[])[] } {
+    if (states.every(({ deferredRows }) => deferredRows === 0)) {
+      const taps = states.find(({ pendingTaps }) => pendingTaps !== null)?.pendingTaps ?? null;
+      return { taps, rows: states.map(({ pendingRows }) => pendingRows) };
+    }
+    const total = states.reduce((sum, { contextRows }) => sum + contextRows, 0);
+    const { targetHidden } = this.#parts.config;
+    const taps = new Map(
+      this.taps.map((layer) => [layer, this.#tensors.shaped(`deferred.${layer}`, 'f32', [total, targetHidden])]),
+    );
+    let first = 0;
+    const rows = states.map((state) => {
+      state.copyContext(taps, first);
+      const own = Array.from({ length: state.contextRows }, (_, i) => first + i);
+      first += own.length;
+      return own;
+    });
+    return { taps, rows };
   }
 
   #bindTaps(session: SlotSession, taps: Taps | null): void {
@@ -221,14 +244,20 @@ export class DflashDrafter implements Drafter {
   }
 }
 
+/** Rows that may wait for the next draft. More are worth a run of their own, and would make that draft late. */
+const MOST_DEFERRED_ROWS = 32;
+
 /**
- * Keys and values of the context, and the rows of the last target step that are still to be turned into some.
- * Invariant: cached and pending rows together are the rows observed.
+ * Keys and values of the context, and rows that are still to be turned into some: those of the last target step, and
+ * before them deferred ones, which are copies. Invariant: cached, deferred and pending rows are the rows observed.
  */
 class DflashState implements DraftState {
   readonly cache: PooledCache;
   #pendingTaps: Taps | null = null;
   #pendingRows: number[] = [];
+  /** By layer; [MOST_DEFERRED_ROWS, hidden] each. */
+  readonly #deferred = new Map<number, Float32Array>();
+  #deferredRows = 0;
 
   constructor(cache: PooledCache) {
     this.cache = cache;
@@ -242,8 +271,17 @@ class DflashState implements DraftState {
     return this.#pendingTaps;
   }
 
+  get deferredRows(): number {
+    return this.#deferredRows;
+  }
+
+  /** Rows observed and not in the cache yet. */
+  get contextRows(): number {
+    return this.#deferredRows + this.#pendingRows.length;
+  }
+
   observe(rows: CommittedRows): void {
-    const known = this.cache.length + this.#pendingRows.length;
+    const known = this.cache.length + this.contextRows;
     if (rows.position !== known) {
       throw new AppError('internal', `Expected rows from position ${known}, as many as are known, got ${rows.position}`);
     }
@@ -257,21 +295,75 @@ class DflashState implements DraftState {
     for (let i = 0; i < rows.tokens.length; i++) this.#pendingRows.push(rows.firstRow + i);
   }
 
-  /** The pending rows are in the cache now. */
+  /** Keeps copies of the pending rows, if they are few and lie in host memory; else false, and nothing is done. */
+  defer(): boolean {
+    if (this.#pendingTaps === null) return this.#pendingRows.length === 0;
+    const tensors = [...this.#pendingTaps.values()];
+    if (this.contextRows > MOST_DEFERRED_ROWS || tensors.some(({ placement }) => placement === 'device')) return false;
+    for (const [layer, tensor] of this.#pendingTaps) {
+      const hidden = tensor.shape[1] as number;
+      let rows = this.#deferred.get(layer);
+      if (rows === undefined) {
+        rows = new Float32Array(MOST_DEFERRED_ROWS * hidden);
+        this.#deferred.set(layer, rows);
+      }
+      this.#copyPending(tensor, rows, this.#deferredRows);
+    }
+    this.#deferredRows += this.#pendingRows.length;
+    this.#clearPending();
+    return true;
+  }
+
+  /**
+   * Copies the first deferred rows of another state, whose cached rows this one has.
+   * @returns how many there were, `most` at the most
+   */
+  takeDeferred(from: DflashState, most: number): number {
+    this.#deferredRows = Math.min(from.#deferredRows, most);
+    for (const [layer, rows] of from.#deferred) this.#deferred.set(layer, rows.slice());
+    return this.#deferredRows;
+  }
+
+  /** Writes the context rows of each layer behind each other, from row `first` on. */
+  copyContext(into: Taps, first: number): void {
+    for (const [layer, tensor] of into) {
+      const hidden = tensor.shape[1] as number;
+      const deferred = this.#deferred.get(layer);
+      if (deferred !== undefined) tensor.data.set(deferred.subarray(0, this.#deferredRows * hidden), first * hidden);
+      const pending = this.#pendingTaps?.get(layer);
+      if (pending !== undefined) this.#copyPending(pending, tensor.data, first + this.#deferredRows);
+    }
+  }
+
+  /** The context rows are in the cache now. */
   absorbed(): void {
-    this.cache.grow(this.#pendingRows.length);
-    this.#pendingRows = [];
-    this.#pendingTaps = null;
+    this.cache.grow(this.contextRows);
+    this.#deferredRows = 0;
+    this.#clearPending();
   }
 
   rewind(length: number): void {
-    const excess = this.cache.length + this.#pendingRows.length - length;
-    this.#pendingRows.length = Math.max(this.#pendingRows.length - excess, 0);
+    const excess = Math.max(this.cache.length + this.contextRows - length, 0);
+    const pending = Math.min(excess, this.#pendingRows.length);
+    this.#pendingRows.length -= pending;
+    this.#deferredRows -= Math.min(excess - pending, this.#deferredRows);
     if (this.#pendingRows.length === 0) this.#pendingTaps = null;
     if (length < this.cache.length) this.cache.truncate(length);
   }
 
   [Symbol.dispose](): void {
     this.cache[Symbol.dispose]();
+  }
+
+  #copyPending(tensor: OwnedTensor<'f32'>, into: Float32Array, first: number): void {
+    const hidden = tensor.shape[1] as number;
+    for (const [i, row] of this.#pendingRows.entries()) {
+      into.set(tensor.data.subarray(row * hidden, (row + 1) * hidden), (first + i) * hidden);
+    }
+  }
+
+  #clearPending(): void {
+    this.#pendingRows = [];
+    this.#pendingTaps = null;
   }
 }
