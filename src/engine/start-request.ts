@@ -2,7 +2,7 @@
 import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
 import { ShadowDraft } from '../decode/shadow-draft.ts';
 import type { Drafter } from '../drafter/drafter.ts';
-import type { Target } from '../target/target.ts';
+import type { SequenceCache, Target } from '../target/target.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { AnswerText } from './answer-text.ts';
 import type { GenerateRequest } from './engine.ts';
@@ -32,13 +32,20 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
   const speculating = maxDraftTokens > 0 ? chosen : null;
   const { shadows, failures } = openShadows(request, context.shadows);
   const { prefix, drafting, failure } = begin(request, speculating, maxDraftTokens, context);
+  let cache: SequenceCache;
+  try {
+    cache = prefix?.cache ?? target.openCache();
+  } catch (error) {
+    for (const open of [drafting?.state, ...shadows]) open?.[Symbol.dispose]();
+    throw error;
+  }
   const sequence = new Sequence({
     promptTokens: request.promptTokens,
     sampling: request.sampling,
     stopRule: text,
     maxTokens: Math.min(request.maxTokens ?? room, room),
     limitedBy,
-    cache: prefix?.cache ?? target.openCache(),
+    cache,
     drafting: drafting ?? (context.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request'),
     shadows,
     trace: request.trace ?? false,

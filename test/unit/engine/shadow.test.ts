@@ -155,6 +155,13 @@ describe('a shadow drafter', () => {
     expect(shadowOf(engine)).toMatchObject({ failures: 0, counts: { acceptanceLength: { requests: 2 } } });
   });
 
+  it('is not left open, nor is the one that serves, when the target has no cache for the request', async () => {
+    const shadow = { drafters: ['wrong-from'], rate: 1 };
+    const { engine, drafter, others } = openEngine({ nextLogits, more: [wrongFrom(2)], maxCaches: 0, parts: { shadow } });
+    await expect(answerOf(engine.generate(request([1, 2]), NEVER))).rejects.toMatchObject({ code: 'overloaded' });
+    expect([drafter?.openStates, others[0]?.openStates]).toEqual([0, 0]);
+  });
+
   it('is left out where its memory is not free, and keeps nobody waiting', async () => {
     const { engine, target } = openEngine({ nextLogits, drafter: null, more: [heavy()], cacheBytes: 1e5, parts: shadowed });
     expect(target.cacheBytesPerPosition * 48).toBeLessThan(1e5);
