@@ -11,8 +11,14 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'] } },
-      { extends: true, test: { name: 'golden', include: ['test/golden/**/*.test.ts'], testTimeout: 120_000 } },
+      {
+        extends: true,
+        test: { name: 'unit', sequence: { groupOrder: 0 }, include: ['test/unit/**/*.test.ts', 'test/contract/**/*.test.ts'] },
+      },
+      {
+        extends: true,
+        test: { name: 'golden', sequence: { groupOrder: 0 }, include: ['test/golden/**/*.test.ts'], testTimeout: 120_000 },
+      },
       {
         extends: true,
         test: {
@@ -21,6 +27,8 @@ export default defineConfig({
           testTimeout: 240_000,
           hookTimeout: 240_000,
           fileParallelism: false,
+          // Alone on the machine: some of these measure what an event loop gets of it.
+          sequence: { groupOrder: 1 },
         },
       },
     ],

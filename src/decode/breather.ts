@@ -1,4 +1,4 @@
-const LONGEST_MS = 4;
+const LONGEST_MS = 1;
 
 /**
  * Keeps the event loop live through work that has to be done on it, such as draws from large vocabularies, which take a

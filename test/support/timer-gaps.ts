@@ -36,7 +36,7 @@ export async function p99TimerGap(windows: number, windowMs: number): Promise<Ti
     observed.push(percentile(gaps, 0.99));
     own.push(percentile(ownGaps, 0.99));
   }
-  const OWN_LOAD = 2;
+  const OWN_LOAD = 1;
   const overloaded = loadavg()[0]! > availableParallelism() + OWN_LOAD;
   return { observed: percentile(observed, 0.5), own: percentile(own, 0.5), overloaded };
 }
