@@ -1,6 +1,6 @@
 /** The options of `compare`. */
 import { Option } from '@commander-js/extra-typings';
-import { integer } from './serve-options.ts';
+import { integer } from './integer-argument.ts';
 import { decimal, measuringCommand } from './validate-shared-options.ts';
 
 export function compareCommand() {

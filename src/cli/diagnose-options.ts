@@ -1,8 +1,10 @@
 /** The options of `diagnose`. */
-import { availableParallelism } from 'node:os';
+
 import { resolve } from 'node:path';
 import { Command, Option } from '@commander-js/extra-typings';
-import { DEFAULT_TARGET, integer } from './serve-options.ts';
+import { cacheDirOption, threadsOption } from './compute-options.ts';
+import { integer } from './integer-argument.ts';
+import { DEFAULT_TARGET } from './serve-options.ts';
 
 export const BUNDLED_PROMPTS = resolve(import.meta.dirname, '../validate/prompts/general.jsonl');
 
@@ -31,17 +33,8 @@ export function diagnoseCommand() {
     .addOption(
       new Option('--weights <format>', 'how matrices are stored').choices(['f32', 'int8'] as const).default('f32' as const),
     )
-    .addOption(
-      new Option('--cache-dir <folder>', 'where converted weights are kept (default: ~/.cache/blockdraft)').env(
-        'BLOCKDRAFT_CACHE_DIR',
-      ),
-    )
-    .addOption(
-      new Option('--threads <n>', 'threads of one run')
-        .env('BLOCKDRAFT_THREADS')
-        .argParser(integer(1, 1024))
-        .default(availableParallelism(), 'all cores'),
-    )
+    .addOption(cacheDirOption())
+    .addOption(threadsOption())
     .addOption(new Option('--json', 'print the whole diagnosis as JSON').default(false))
     .addHelpText(
       'after',

@@ -1,6 +1,6 @@
 /** The options of `export-hard`. */
 import { Command, Option } from '@commander-js/extra-typings';
-import { integer } from './serve-options.ts';
+import { integer } from './integer-argument.ts';
 import { decimal } from './validate-shared-options.ts';
 
 export function exportHardCommand() {

@@ -1,22 +1,22 @@
 /** The options of `serve`, from the command line and the environment. */
-import { availableParallelism } from 'node:os';
+
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { DEFAULT_ENGINE_LIMITS } from '../engine/engine-limits.ts';
+import {
+  cacheDirOption,
+  deviceIdOption,
+  deviceOption,
+  maxContextOption,
+  threadsOption,
+  weightsOption,
+} from './compute-options.ts';
 import { allowUnclaimedOption, finalTapOption } from './inspect-options.ts';
+import { integer } from './integer-argument.ts';
 
 const MODELS = resolve(import.meta.dirname, '../../models');
 export const DEFAULT_DRAFTERS: readonly string[] = ['dflash'];
 export const DEFAULT_TARGET = resolve(MODELS, 'smollm2-135m-instruct');
-
-export function integer(least: number, most = Number.MAX_SAFE_INTEGER) {
-  return (text: string): number => {
-    const value = Number(text);
-    if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-    const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
-    throw new InvalidArgumentError(`Expected an integer ${range}.`);
-  };
-}
 
 export function share(text: string): number {
   const value = Number(text);
@@ -119,40 +119,17 @@ export function serveCommand() {
         'for capacity tests: keep drafts by rates such as 0.8,0.6,0.4 or length:2.5/5; the text is worth nothing, and says so',
       ).env('BLOCKDRAFT_SYNTHETIC_ACCEPTANCE'),
     )
-    .addOption(
-      new Option('--weights <format>', 'how matrices are stored')
-        .env('BLOCKDRAFT_WEIGHTS')
-        .choices(['int8', 'int4', 'f32'] as const)
-        .default('int8' as const),
-    )
+    .addOption(weightsOption())
     .addOption(
       new Option('--served-model-name <name>', 'name in the API (default: the folder name)').env(
         'BLOCKDRAFT_SERVED_MODEL_NAME',
       ),
     )
-    .addOption(
-      new Option('--cache-dir <folder>', 'where converted weights are kept (default: ~/.cache/blockdraft)').env(
-        'BLOCKDRAFT_CACHE_DIR',
-      ),
-    )
-    .addOption(
-      new Option('--device <device>', 'where to compute')
-        .env('BLOCKDRAFT_DEVICE')
-        .choices(['cpu', 'cuda'] as const)
-        .default('cpu' as const),
-    )
-    .addOption(new Option('--device-id <n>', 'which CUDA device').env('BLOCKDRAFT_DEVICE_ID').argParser(integer(0)).default(0))
-    .addOption(
-      new Option('--threads <n>', 'threads of one run')
-        .env('BLOCKDRAFT_THREADS')
-        .argParser(integer(1, 1024))
-        .default(availableParallelism(), 'all cores'),
-    )
-    .addOption(
-      new Option('--max-context <n>', "positions per sequence, prompt and answer (default: the model's)")
-        .env('BLOCKDRAFT_MAX_CONTEXT')
-        .argParser(integer(2)),
-    )
+    .addOption(cacheDirOption())
+    .addOption(deviceOption())
+    .addOption(deviceIdOption())
+    .addOption(threadsOption())
+    .addOption(maxContextOption())
     .addOption(
       new Option('--max-num-seqs <n>', 'sequences decoded together')
         .env('BLOCKDRAFT_MAX_NUM_SEQS')

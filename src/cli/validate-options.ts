@@ -1,6 +1,6 @@
 /** The options of `validate`. */
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { integer } from './serve-options.ts';
+import { integer } from './integer-argument.ts';
 import { decimal, measuringCommand } from './validate-shared-options.ts';
 
 function numbers(text: string): readonly number[] {

@@ -1,9 +1,18 @@
 /** Options that the commands which measure drafters have in common. */
-import { availableParallelism } from 'node:os';
+
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import type { Device } from '../onnx/device.ts';
-import { DEFAULT_TARGET, integer } from './serve-options.ts';
+import {
+  cacheDirOption,
+  deviceIdOption,
+  deviceOption,
+  maxContextOption,
+  threadsOption,
+  weightsOption,
+} from './compute-options.ts';
+import { integer } from './integer-argument.ts';
+import { DEFAULT_TARGET } from './serve-options.ts';
 
 export const BUNDLED_PROMPTS = resolve(import.meta.dirname, '../validate/prompts/by-category.jsonl');
 
@@ -38,35 +47,12 @@ export function measuringCommand(name: string) {
       new Option('--seed <n>', 'of sampling, of intervals and of the choice of prompts').argParser(integer(0)).default(0),
     )
     .addOption(new Option('--max-tokens <n>', 'longest answer').argParser(integer(2)).default(96))
-    .addOption(
-      new Option('--weights <format>', 'how matrices are stored')
-        .env('BLOCKDRAFT_WEIGHTS')
-        .choices(['int8', 'int4', 'f32'] as const)
-        .default('int8' as const),
-    )
-    .addOption(
-      new Option('--device <device>', 'where to compute')
-        .env('BLOCKDRAFT_DEVICE')
-        .choices(['cpu', 'cuda'] as const)
-        .default('cpu' as const),
-    )
-    .addOption(new Option('--device-id <n>', 'which CUDA device').env('BLOCKDRAFT_DEVICE_ID').argParser(integer(0)).default(0))
-    .addOption(
-      new Option('--threads <n>', 'threads of one run')
-        .env('BLOCKDRAFT_THREADS')
-        .argParser(integer(1, 1024))
-        .default(availableParallelism(), 'all cores'),
-    )
-    .addOption(
-      new Option('--max-context <n>', "positions per sequence, prompt and answer (default: the model's)")
-        .env('BLOCKDRAFT_MAX_CONTEXT')
-        .argParser(integer(2)),
-    )
-    .addOption(
-      new Option('--cache-dir <folder>', 'where converted weights are kept (default: ~/.cache/blockdraft)').env(
-        'BLOCKDRAFT_CACHE_DIR',
-      ),
-    );
+    .addOption(weightsOption())
+    .addOption(deviceOption())
+    .addOption(deviceIdOption())
+    .addOption(threadsOption())
+    .addOption(maxContextOption())
+    .addOption(cacheDirOption());
 }
 
 export type MeasuringOptions = ReturnType<ReturnType<typeof measuringCommand>['opts']>;

@@ -1,11 +1,11 @@
 /** Loads a target, its drafter and its tokenizer, and puts an engine on top. */
+
 import { realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import { AutoLength } from '../decode/draft-length/auto-length.ts';
 import type { CostModel } from '../decode/draft-length/cost-model.ts';
 import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
-import type { BorrowedTarget } from '../drafter/borrowed-target.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { DrafterSource } from '../drafter/drafter-context.ts';
 import { drafterFromModule, drafterFromName } from '../drafter/registry.ts';
@@ -13,10 +13,11 @@ import { syntheticSource } from '../drafter/synthetic/synthetic-source.ts';
 import type { Device } from '../onnx/device.ts';
 import { openRuntime } from '../onnx/runtime.ts';
 import { readModelConfig } from '../target/hf-config.ts';
-import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
+import { loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
+import { borrowTarget } from './borrow-target.ts';
 import { planCacheBytes } from './cache-budget.ts';
 import { DecodeEngine, type ShadowOptions } from './decode-engine.ts';
 import { checkCompared, parseSplit } from './drafter-split.ts';
@@ -181,7 +182,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   const opened: Drafter[] = [];
   try {
     for (const source of sources)
-      opened.push(await source.load({ ...common, ...progress(source.name), target: borrow(loaded), loadDecoder }));
+      opened.push(await source.load({ ...common, ...progress(source.name), target: borrowTarget(loaded), loadDecoder }));
     const auto = options.draftTokens === 'auto' && opened.length > 0;
     const costs = auto ? await measureCosts(target, opened) : [];
     const drafters = opened.map((drafter, i): ServedDrafter => {
@@ -224,7 +225,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
                   folder: drafterDir,
                   taps,
                   source: (chosen) => drafterFromName(chosen, folder, { finalTap, allowUnclaimed }),
-                  context: { ...common, target: borrow(loaded), loadDecoder },
+                  context: { ...common, target: borrowTarget(loaded), loadDecoder },
                   lengths: (name) => {
                     const used = drafters.findIndex((one) => one.name === name);
                     return drafters[used]?.lengths === FIXED_LENGTH ? FIXED_LENGTH : new AutoLength(costs[used] as CostModel);
@@ -310,16 +311,4 @@ function draftLength(wanted: number | 'auto', drafter: Drafter): number {
     );
   }
   return wanted;
-}
-
-function borrow({ target, checkpoint, embedding, head }: LoadedTarget): BorrowedTarget {
-  return {
-    ...target.facts,
-    maxSequences: target.maxSequences,
-    checkpoint,
-    embedding,
-    head,
-    weight: (name) => target.weights.get(name),
-    prepacked: target.prepacked,
-  };
 }

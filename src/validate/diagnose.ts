@@ -1,7 +1,8 @@
 /** The whole diagnosis of a drafter: record once, change one assumption at a time, measure what is left, decide. */
+
 import { openCheckpoint } from '../checkpoint/checkpoint.ts';
-import type { BorrowedTarget } from '../drafter/borrowed-target.ts';
 import { type DflashConfig, readDflashConfig } from '../drafter/dflash/dflash-config.ts';
+import { borrowTarget } from '../engine/borrow-target.ts';
 import { CPU } from '../onnx/device.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { finalNormWeight } from '../target/decoder-spec.ts';
@@ -95,7 +96,7 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
     ...withSignal,
   });
   const { target } = loaded;
-  const borrowed = borrow(loaded);
+  const borrowed = borrowTarget(loaded);
   const opened: Disposable[] = [];
   try {
     const { spec } = modelConfig;
@@ -280,17 +281,5 @@ function acceptanceReport(
         pooledAcceptance(acceptance.filter((_, i) => sequences[i]?.category === category)).servedTau,
       ]),
     ),
-  };
-}
-
-function borrow({ target, checkpoint, embedding, head }: LoadedTarget): BorrowedTarget {
-  return {
-    ...target.facts,
-    maxSequences: target.maxSequences,
-    checkpoint,
-    embedding,
-    head,
-    weight: (name) => target.weights.get(name),
-    prepacked: target.prepacked,
   };
 }

@@ -1,4 +1,5 @@
 /** Models as drafters: one for itself, which is always right, and one for a stranger, which hardly ever is. */
+
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import type { TokenId } from '../../src/core/token.ts';
 import { DraftModelDrafter } from '../../src/drafter/draft-model/draft-model-drafter.ts';
 import type { Drafter } from '../../src/drafter/drafter.ts';
 import { drafterFromName } from '../../src/drafter/registry.ts';
+import { borrowTarget } from '../../src/engine/borrow-target.ts';
 import { loadDraftDecoder } from '../../src/engine/load-draft-decoder.ts';
 import { CPU } from '../../src/onnx/device.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
@@ -15,7 +17,7 @@ import type { Target } from '../../src/target/target.ts';
 import { loadChatTemplate } from '../../src/text/chat-template.ts';
 import { loadTokenizer } from '../../src/text/tokenizer.ts';
 import { describeDrafterContract } from '../contract/drafter-contract.ts';
-import { borrowed, loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
+import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { testRuntime } from '../support/runtime.ts';
 import expected from './fixtures/testbed/expected.json' with { type: 'json' };
 import { speculateAll } from './speculate.ts';
@@ -48,7 +50,7 @@ async function openDrafter(folder: string, loaded: LoadedTarget): Promise<Drafte
     device: CPU,
     format: 'f32',
     cacheDir: temporary.path,
-    target: borrowed(loaded),
+    target: borrowTarget(loaded),
     loadDecoder: (decoderFolder) => loadDecoder(decoderFolder, loaded.target.facts.maxContext),
   });
 }

@@ -5,9 +5,10 @@ import type { DflashLayout } from '../../src/drafter/dflash/declared-format.ts';
 import { readDflashConfig } from '../../src/drafter/dflash/dflash-config.ts';
 import type { DflashDrafter } from '../../src/drafter/dflash/dflash-drafter.ts';
 import { loadDflash } from '../../src/drafter/dflash/load-dflash.ts';
+import { borrowTarget } from '../../src/engine/borrow-target.ts';
 import { CPU } from '../../src/onnx/device.ts';
 import type { OnnxTarget } from '../../src/target/onnx-target.ts';
-import { borrowed, loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
+import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { testRuntime } from '../support/runtime.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
@@ -63,7 +64,7 @@ export class DflashPair implements AsyncDisposable {
       config,
       format: 'f32',
       cacheDir: temporary.path,
-      target: borrowed(loaded),
+      target: borrowTarget(loaded),
     });
     return new DflashPair(loaded.target, drafter, config.layout, temporary);
   }

@@ -1,16 +1,18 @@
 /** The drafter in the repository against the reference's record of it, and against the acceptance that it is known to have. */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { acceptanceStatistics } from '../../src/core/acceptance-statistics.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import { readDflashConfig } from '../../src/drafter/dflash/dflash-config.ts';
 import type { DflashDrafter } from '../../src/drafter/dflash/dflash-drafter.ts';
 import { loadDflash } from '../../src/drafter/dflash/load-dflash.ts';
+import { borrowTarget } from '../../src/engine/borrow-target.ts';
 import { CPU } from '../../src/onnx/device.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
 import type { OnnxTarget } from '../../src/target/onnx-target.ts';
 import golden from '../golden/fixtures/smollm2-dflash/golden.json' with { type: 'json' };
 import { type Answer, askAll, EMBEDDED_DRAFTER, EMBEDDED_TARGET, openEmbedded } from '../support/embedded-pair.ts';
-import { borrowed, loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
+import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { PROMPT_KINDS, PROMPTS } from '../support/prompts.ts';
 import { testRuntime } from '../support/runtime.ts';
 
@@ -99,7 +101,7 @@ describe('the rounds of the reference', () => {
     const loaded = await loadTestTarget({ ...options, taps: config.taps });
     target = loaded.target;
     const common = { runtime: testRuntime(), device: CPU, format: 'f32' as const, cacheDir };
-    drafter = await loadDflash({ ...common, folder: EMBEDDED_DRAFTER, config, target: borrowed(loaded) });
+    drafter = await loadDflash({ ...common, folder: EMBEDDED_DRAFTER, config, target: borrowTarget(loaded) });
     for (const run of golden) await replay(run);
   });
 

@@ -3,7 +3,6 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WeightFormat } from '../../src/checkpoint/weight-plan.ts';
-import type { BorrowedTarget } from '../../src/drafter/borrowed-target.ts';
 import { CPU } from '../../src/onnx/device.ts';
 import { readModelConfig } from '../../src/target/hf-config.ts';
 import { type LoadedTarget, loadTarget } from '../../src/target/load-target.ts';
@@ -47,17 +46,4 @@ export function loadTestTarget(options: TestTargetOptions): Promise<LoadedTarget
     taps,
     cacheDir,
   });
-}
-
-/** What a drafter may borrow of a target. */
-export function borrowed({ target, checkpoint, embedding, head }: LoadedTarget): BorrowedTarget {
-  return {
-    ...target.facts,
-    maxSequences: target.maxSequences,
-    checkpoint,
-    embedding,
-    head,
-    weight: (name) => target.weights.get(name),
-    prepacked: target.prepacked,
-  };
 }
