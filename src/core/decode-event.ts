@@ -2,6 +2,7 @@
 import type { RoundTrace } from './round-trace.ts';
 import type { SpeculationRecord } from './speculation-record.ts';
 import type { TokenId } from './token.ts';
+import type { TokenLogprobs } from './token-logprobs.ts';
 
 export type DecodeEvent = TokensEvent | FinishEvent;
 
@@ -15,6 +16,10 @@ export interface TokensEvent {
    * beginning of a stop string. Empty when everything is held back.
    */
   readonly text: string;
+  /** One for each token, where the request asked for them. */
+  readonly logprobs?: readonly TokenLogprobs[];
+  /** One for each token of the prompt but the first, which nothing precedes; with the first event only, where asked for. */
+  readonly promptLogprobs?: readonly TokenLogprobs[];
 }
 
 /**

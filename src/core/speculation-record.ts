@@ -18,6 +18,8 @@ export type ShortDraftReason =
   | 'low-confidence'
   /** With this many sequences in the step, draft rows cost more time than they save. */
   | 'load'
+  /** The request's grammar forbids the rest of the draft. */
+  | 'grammar'
   /** The drafter failed on this sequence; it goes on without it. */
   | 'drafter-failed';
 

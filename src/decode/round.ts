@@ -1,12 +1,16 @@
 /** One round of speculative decoding over several sequences: propose, verify, accept, commit. */
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
+import type { TokenLogprobs } from '../core/token-logprobs.ts';
+import { tokenLogprobs } from '../sampling/token-logprobs.ts';
 import type { StepResult, Target } from '../target/target.ts';
 import { type Acceptance, accept } from './accept.ts';
 import { acceptSynthetic } from './accept-synthetic.ts';
 import { breather } from './breather.ts';
 import { chooseToken } from './choose-token.ts';
+import { lookAhead } from './look-ahead.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
+import { promptLogprobs } from './prompt-logprobs.ts';
 import { type Draft, propose } from './propose.ts';
 import type { Sequence } from './sequence.ts';
 import type { ShadowRound } from './shadow-draft.ts';
@@ -18,6 +22,8 @@ export interface SequenceOutcome {
   /** Rows of the prompt that were computed. */
   readonly promptRows: number;
   readonly emitted: readonly TokenId[];
+  /** One for each emitted token; null unless they were asked for. */
+  readonly logprobs: readonly TokenLogprobs[] | null;
   /** Null while the prompt is being computed: its last rows choose the first token, and nothing is verified. */
   readonly round: RoundRecord | null;
   /** Why fewer draft tokens were verified than the sequence may have; null when they were not. */
@@ -49,31 +55,41 @@ export async function decodeRound(
 ): Promise<RoundOutcome> {
   const started = performance.now();
   const plans = planRows(sequences, target.maxRows, maxPromptRows);
-  const drafts = await propose(sequences, plans, target.facts.vocabSize, signal);
+  const proposed = await propose(sequences, plans, target.facts.vocabSize, signal);
+  const { drafts, ready } = await lookAhead(plans, proposed);
   const drafted = performance.now();
 
   const spans = plans.map(({ sequence, known, complete }) => {
     const { tokens, cache } = sequence;
     const knownTokens = tokens.slice(cache.length, cache.length + known);
     const draft = drafts.get(sequence)?.tokens ?? [];
-    return { cache, tokens: [...knownTokens, ...draft], logitsFrom: complete ? known - 1 : known };
+    const firstWanted = complete ? known - 1 : known;
+    return { cache, tokens: [...knownTokens, ...draft], logitsFrom: sequence.wantsPromptLogprobs ? 0 : firstWanted };
   });
-  const result = await target.step(spans, signal);
+  const [result, failures] = await Promise.all([target.step(spans, signal), ready]);
 
   const verifyMs = performance.now() - drafted;
   const outcomes: SequenceOutcome[] = [];
   const breathe = breather();
   for (const [span, plan] of plans.entries()) {
-    outcomes.push(commit(plan, span, drafts.get(plan.sequence), result));
+    if (plan.sequence.wantsPromptLogprobs) await promptLogprobs(plan, span, result, breathe);
+    outcomes.push(commit(plan, span, drafts.get(plan.sequence), result, failures));
     await breathe();
   }
   learn(outcomes, drafts, verifyMs);
   return { sequences: outcomes, draftMs: drafted - started, verifyMs };
 }
 
-function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: StepResult): SequenceOutcome {
+function commit(
+  plan: RowPlan,
+  span: number,
+  draft: Draft | undefined,
+  result: StepResult,
+  failures: ReadonlyMap<Sequence, unknown>,
+): SequenceOutcome {
   const { sequence, known, complete } = plan;
   const { cache, sampling } = sequence;
+  const logprobs: TokenLogprobs[] | null = sequence.logprobs === null ? null : [];
   const tokens = draft?.tokens ?? [];
   const start = cache.length - known - tokens.length;
   const answered = sequence.emitted > 0;
@@ -81,9 +97,15 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
   let round: RoundRecord | null = null;
   let shortBy: ShortDraftReason | null = null;
   if (complete) {
-    const choose = (index: number) => chooseToken(result, span, known - 1 + index, sampling, before + index);
+    const choose = (index: number) => {
+      const row = known - 1 + index;
+      const token = chooseToken(result, span, row, sequence, before + index);
+      logprobs?.push(tokenLogprobs(result.logits(span, row), token, sequence.logprobs ?? 0));
+      return token;
+    };
     let acceptance: Acceptance;
     try {
+      if (failures.has(sequence)) throw failures.get(sequence);
       const emit = (token: TokenId) => sequence.emit(token);
       const synthetic = tokens.length > 0 ? sequence.drafting?.drafter.synthetic : undefined;
       acceptance =
@@ -92,7 +114,7 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
           : acceptSynthetic(tokens, synthetic.accepted(tokens.length, sampling.seed, before - 1), choose, emit);
     } catch (error) {
       const emitted = sequence.tokens.slice(before);
-      return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, shadows: [], failure: { error } };
+      return { sequence, promptRows: answered ? 0 : known, emitted, logprobs, round, shortBy, shadows: [], failure: { error } };
     }
     cache.truncate(start + known + acceptance.accepted);
     if (answered) {
@@ -122,7 +144,7 @@ function commit(plan: RowPlan, span: number, draft: Draft | undefined, result: S
   });
   const shadows = sequence.settleShadows(round);
   const emitted = sequence.tokens.slice(before);
-  return { sequence, promptRows: answered ? 0 : known, emitted, round, shortBy, shadows, failure: null };
+  return { sequence, promptRows: answered ? 0 : known, emitted, logprobs, round, shortBy, shadows, failure: null };
 }
 
 /** Tells those who choose draft lengths what came of them. */

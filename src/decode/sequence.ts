@@ -3,7 +3,9 @@ import type { RoundTrace } from '../core/round-trace.ts';
 import type { SamplingParams } from '../core/sampling-params.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
+import type { TokenLogprobs } from '../core/token-logprobs.ts';
 import type { CommittedRows, Drafter, DraftState } from '../drafter/drafter.ts';
+import type { LogitsProcessor } from '../sampling/logits-processor.ts';
 import type { SequenceCache } from '../target/target.ts';
 import type { LengthPolicy } from './draft-length/length-policy.ts';
 import type { ShadowDraft, ShadowRound } from './shadow-draft.ts';
@@ -35,6 +37,12 @@ export interface SequenceOptions {
   readonly shadows?: readonly ShadowDraft[];
   /** Keep of each round what happened token by token. Default false. */
   readonly trace?: boolean;
+  /** Rules on what may be emitted; has seen no token of the answer. Taken over. Default: none. */
+  readonly processor?: LogitsProcessor | null;
+  /** How many rivals to tell of each emitted token; null: tell nothing. Default null. */
+  readonly logprobs?: number | null;
+  /** The same for the tokens of the prompt, none of which may be cached then. */
+  readonly promptLogprobs?: number | null;
 }
 
 /**
@@ -45,6 +53,12 @@ export class Sequence implements Disposable {
   readonly sampling: SamplingParams;
   readonly cache: SequenceCache;
   readonly promptLength: number;
+  readonly processor: LogitsProcessor | null;
+  /** How many rivals to tell of each emitted token; null: tell nothing. */
+  readonly logprobs: number | null;
+  /** Of the prompt's tokens but the first, as far as they are computed; null unless they were asked for. */
+  readonly promptLogprobs: TokenLogprobs[] | null;
+  readonly promptRivals: number;
   readonly #tokens: TokenId[];
   readonly #stopRule: StopRule;
   readonly #maxTokens: number;
@@ -66,6 +80,10 @@ export class Sequence implements Disposable {
     this.sampling = options.sampling;
     this.cache = options.cache;
     this.promptLength = options.promptTokens.length;
+    this.processor = options.processor ?? null;
+    this.logprobs = options.logprobs ?? null;
+    this.promptLogprobs = (options.promptLogprobs ?? null) === null ? null : [];
+    this.promptRivals = options.promptLogprobs ?? 0;
     this.#tokens = [...options.promptTokens];
     this.#stopRule = options.stopRule;
     this.#maxTokens = options.maxTokens;
@@ -84,6 +102,11 @@ export class Sequence implements Disposable {
 
   get emitted(): number {
     return this.#tokens.length - this.promptLength;
+  }
+
+  /** Whether rows of the prompt are still to be told of. */
+  get wantsPromptLogprobs(): boolean {
+    return this.promptLogprobs !== null && this.emitted === 0;
   }
 
   get drafting(): Drafting | null {
@@ -144,6 +167,7 @@ export class Sequence implements Disposable {
   /** Takes the target's next choice; true when the answer ends with it. */
   emit(token: TokenId): boolean {
     this.#tokens.push(token);
+    this.processor?.push(token);
     this.#ending = this.#stopRule.push(token);
     if (this.#ending === null && this.emitted === this.#maxTokens) this.#ending = { reason: 'length', stopReason: null };
     return this.#ending !== null;
@@ -204,6 +228,7 @@ export class Sequence implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.processor?.[Symbol.dispose]();
     this.#closeDrafting();
     for (const shadow of this.#shadows.splice(0)) this.#closeShadow(shadow);
     if (this.#ownsCache) this.cache[Symbol.dispose]();

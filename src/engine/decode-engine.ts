@@ -349,7 +349,15 @@ export class DecodeEngine implements Engine {
       const { ending } = started.sequence;
       if (outcome.emitted.length > 0) {
         const text = ending === null ? started.text.take() : started.text.finish();
-        request.emit({ type: 'tokens', tokens: outcome.emitted, text });
+        const { promptLogprobs } = started.sequence;
+        const isFirst = outcome.round === null && promptLogprobs !== null;
+        request.emit({
+          type: 'tokens',
+          tokens: outcome.emitted,
+          text,
+          ...(outcome.logprobs === null ? {} : { logprobs: outcome.logprobs }),
+          ...(isFirst ? { promptLogprobs } : {}),
+        });
       }
       if (outcome.failure !== null) this.#fail(request, outcome.failure.error);
       if (outcome.failure !== null || ending === null) continue;
@@ -443,6 +451,7 @@ export class DecodeEngine implements Engine {
       ...this.#parts,
       drafters: this.#drafters,
       shadows: running.shadows,
+      makeProcessor: running.makeProcessor,
       prefixes: this.#prefixes,
       running: this.#running.flatMap((other) => other.prefix() ?? []),
     });

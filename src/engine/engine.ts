@@ -5,6 +5,7 @@ import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { SamplingParams } from '../core/sampling-params.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
+import type { TokenRules } from '../core/token-rules.ts';
 
 export interface GenerateRequest {
   /** Unique among running requests; appears in logs. */
@@ -32,6 +33,12 @@ export interface GenerateRequest {
   readonly cacheSalt?: string | null;
   /** Tell at the end what happened in each round, token by token. Default false. */
   readonly trace?: boolean;
+  /** Rules on what may be emitted. Default: none. */
+  readonly rules?: TokenRules;
+  /** How many rivals to tell of each emitted token; null: tell nothing. Default null. */
+  readonly logprobs?: number | null;
+  /** The same for the tokens of the prompt, all of which are computed then. Default null. */
+  readonly promptLogprobs?: number | null;
 }
 
 export interface ChatMessage {

@@ -2,6 +2,7 @@
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import type { Ending } from '../decode/stop-rule.ts';
+import { type MakeProcessor, NO_PROCESSOR } from './answer-rules.ts';
 import type { AnswerText } from './answer-text.ts';
 import type { GenerateRequest } from './engine.ts';
 import { EventChannel } from './event-channel.ts';
@@ -22,6 +23,7 @@ export class RunningRequest {
   readonly request: GenerateRequest;
   readonly signal: AbortSignal;
   readonly events = new EventChannel<DecodeEvent>();
+  makeProcessor: MakeProcessor = NO_PROCESSOR;
   /** Of the cache budget, from before it starts until it ends. */
   reservedBytes = 0;
   /** Drafters that will be scored beside the one that serves it. */

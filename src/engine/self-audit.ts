@@ -5,6 +5,7 @@ import { decodeRound } from '../decode/round.ts';
 import type { Ending } from '../decode/stop-rule.ts';
 import type { Target } from '../target/target.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
+import { NO_PROCESSOR } from './answer-rules.ts';
 import { requestFraction } from './drafter-split.ts';
 import type { AuditReport, GenerateRequest } from './engine.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -83,7 +84,7 @@ async function decodePlainly(
   using prefixes = new PrefixCache(target, 0);
   const { sequence } = startRequest(
     { ...request, drafter: 'none' },
-    { target, tokenizer, prefixes, drafters: [], running: [], shadows: [] },
+    { target, tokenizer, prefixes, drafters: [], running: [], shadows: [], makeProcessor: NO_PROCESSOR },
   );
   using owned = sequence;
   while (owned.ending === null) {

@@ -4,6 +4,7 @@ import { ShadowDraft } from '../decode/shadow-draft.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { SequenceCache, Target } from '../target/target.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
+import type { MakeProcessor } from './answer-rules.ts';
 import { AnswerText } from './answer-text.ts';
 import type { GenerateRequest } from './engine.ts';
 import type { PrefixCache, PrefixSource, ReusedPrefix } from './prefix-cache.ts';
@@ -19,6 +20,8 @@ export interface StartContext {
   readonly running: readonly PrefixSource[];
   /** Drafters to be scored beside the one that serves. */
   readonly shadows: readonly ServedDrafter[];
+  /** Of the request's rules. */
+  readonly makeProcessor: MakeProcessor;
 }
 
 /** @throws whatever makes the request impossible; nothing is left open then */
@@ -49,6 +52,9 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     drafting: drafting ?? (context.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request'),
     shadows,
     trace: request.trace ?? false,
+    processor: context.makeProcessor(),
+    logprobs: request.logprobs ?? null,
+    promptLogprobs: request.promptLogprobs ?? null,
   });
   for (const [name, error] of failures) sequence.noteShadowError(name, error);
   if (failure !== null) sequence.dropDrafter(failure.error);
@@ -82,14 +88,14 @@ interface Beginning {
 }
 
 function begin(
-  { promptTokens, cacheSalt = null }: GenerateRequest,
+  { promptTokens, promptLogprobs = null, cacheSalt = null }: GenerateRequest,
   served: ServedDrafter | null,
   limit: number,
   { prefixes, running, shadows }: StartContext,
 ): Beginning {
-  // Shadows have to see every row, and know none of an earlier sequence.
+  // Shadows have to see every row, and know none of an earlier sequence; rows that are told of have to be computed.
   const reuse = (drafter: Drafter | null) =>
-    shadows.length > 0 ? null : prefixes.reuse(promptTokens, cacheSalt, drafter, running);
+    shadows.length > 0 || promptLogprobs !== null ? null : prefixes.reuse(promptTokens, cacheSalt, drafter, running);
   if (served !== null) {
     const { drafter, lengths } = served;
     try {

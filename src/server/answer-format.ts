@@ -1,9 +1,21 @@
-import type { FinishEvent } from '../core/decode-event.ts';
+import type { FinishEvent, TokensEvent } from '../core/decode-event.ts';
 
 /** Why an answer ended, as it is told: `aborted` never reaches a caller, who is gone or gets an error. */
 export type AnswerFinish = Pick<FinishEvent, 'stopReason'> & { readonly reason: 'stop' | 'length' };
 
-/** What differs between the two routes in the shape of an answer. One object per route. */
+/** Makes the JSON of one choice out of its events, streamed or whole; one object per choice of a request. */
+export interface ChoiceWriter {
+  /** The choice that opens a stream before any text; null when there is none. */
+  opening(): object | null;
+  /** Choices of the chunks that these tokens give rise to; empty when they say nothing yet. */
+  delta(event: TokensEvent): readonly object[];
+  /** Choices of the last chunks, the one with the reason of its end last. */
+  final(finish: AnswerFinish): readonly object[];
+  /** The choice of a whole answer, after all of its events went through `delta`. */
+  whole(finish: AnswerFinish): object;
+}
+
+/** What differs between the two routes in the shape of an answer. */
 export interface AnswerFormat {
   readonly idPrefix: string;
   /** `object` of a whole answer. */
@@ -12,9 +24,6 @@ export interface AnswerFormat {
   readonly chunkObject: string;
   /** The request field that holds the prompt. */
   readonly promptParam: string;
-  /** The choice that opens a stream before any text; null when there is none. */
-  openingChoice(index: number): object | null;
-  deltaChoice(index: number, text: string): object;
-  finalChoice(index: number, finish: AnswerFinish): object;
-  wholeChoice(index: number, text: string, finish: AnswerFinish): object;
+  /** @param index of the choice */
+  writer(index: number): ChoiceWriter;
 }

@@ -24,6 +24,7 @@ type Events = AsyncIterable<ChoiceEvent>;
 export async function* answerChunks(head: AnswerHead, events: Events): AsyncGenerator<object, void, undefined> {
   const { plan } = head;
   const { format, params, promptTokens } = plan;
+  const writers = plan.requests.map((_, choice) => format.writer(choice));
   const finishes: (FinishEvent | undefined)[] = plan.requests.map(() => undefined);
   let completionTokens = 0;
   const chunk = (choices: readonly object[], last: object = {}) => {
@@ -35,22 +36,22 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
       ...last,
     };
   };
-  for (const choice of plan.requests.keys()) {
-    const opening = format.openingChoice(choice);
+  for (const writer of writers) {
+    const opening = writer.opening();
     if (opening !== null) yield chunk([opening]);
   }
   for await (const { choice, event } of events) {
     if (event.type === 'tokens') {
       completionTokens += event.tokens.length;
-      // A round whose text is all held back says nothing yet.
-      if (event.text !== '') yield chunk([format.deltaChoice(choice, event.text)]);
+      for (const delta of writers[choice]!.delta(event)) yield chunk([delta]);
       continue;
     }
     finishes[choice] = event;
     const isLast = !finishes.includes(undefined);
     // Without a usage chunk the statistics ride on the chunk that ends the last choice.
     const metrics = isLast && !params.includeUsage ? metricsField(head, finishes) : {};
-    yield chunk([format.finalChoice(choice, told(event))], metrics);
+    const last = writers[choice]!.final(told(event));
+    for (const [i, delta] of last.entries()) yield chunk([delta], i === last.length - 1 ? metrics : {});
   }
   const complete = allFinished(finishes);
   if (!params.includeUsage) return;
@@ -64,14 +65,14 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
 /** The whole answer as one object. */
 export async function wholeAnswer(head: AnswerHead, events: Events): Promise<object> {
   const { format, promptTokens, requests } = head.plan;
-  const texts = requests.map(() => '');
+  const writers = requests.map((_, choice) => format.writer(choice));
   const finishes: (FinishEvent | undefined)[] = requests.map(() => undefined);
   for await (const { choice, event } of events) {
-    if (event.type === 'tokens') texts[choice] += event.text;
+    if (event.type === 'tokens') writers[choice]!.delta(event);
     else finishes[choice] = event;
   }
   const complete = allFinished(finishes);
-  const choices = complete.map((finish, choice) => format.wholeChoice(choice, texts[choice]!, told(finish)));
+  const choices = complete.map((finish, choice) => writers[choice]!.whole(told(finish)));
   return {
     ...envelope(head, format.object, choices),
     usage: usage(promptTokens, sumTokens(complete), cachedTokens(head.plan, complete)),

@@ -1,4 +1,5 @@
-import type { AnswerFormat } from './answer-format.ts';
+import type { TokensEvent } from '../core/decode-event.ts';
+import type { AnswerFinish, AnswerFormat, ChoiceWriter } from './answer-format.ts';
 
 /** The shapes of `/v1/chat/completions`. */
 export const chatFormat: AnswerFormat = {
@@ -6,25 +7,42 @@ export const chatFormat: AnswerFormat = {
   object: 'chat.completion',
   chunkObject: 'chat.completion.chunk',
   promptParam: 'messages',
-  openingChoice: (index) => ({
-    index,
-    delta: { role: 'assistant', content: '' },
-    logprobs: null,
-    finish_reason: null,
-  }),
-  deltaChoice: (index, text) => ({ index, delta: { content: text }, logprobs: null, finish_reason: null }),
-  finalChoice: (index, finish) => ({
-    index,
-    delta: {},
-    logprobs: null,
-    finish_reason: finish.reason,
-    stop_reason: finish.stopReason,
-  }),
-  wholeChoice: (index, text, finish) => ({
-    index,
-    message: { role: 'assistant', content: text, refusal: null },
-    logprobs: null,
-    finish_reason: finish.reason,
-    stop_reason: finish.stopReason,
-  }),
+  writer: (index) => new ChatWriter(index),
 };
+
+class ChatWriter implements ChoiceWriter {
+  readonly #index: number;
+  #text = '';
+
+  constructor(index: number) {
+    this.#index = index;
+  }
+
+  opening(): object {
+    return this.#chunk({ role: 'assistant', content: '' });
+  }
+
+  delta({ text }: TokensEvent): readonly object[] {
+    this.#text += text;
+    // A round whose text is all held back says nothing yet.
+    return text === '' ? [] : [this.#chunk({ content: text })];
+  }
+
+  final(finish: AnswerFinish): readonly object[] {
+    return [{ ...this.#chunk({}), finish_reason: finish.reason, stop_reason: finish.stopReason }];
+  }
+
+  whole(finish: AnswerFinish): object {
+    return {
+      index: this.#index,
+      message: { role: 'assistant', content: this.#text, refusal: null },
+      logprobs: null,
+      finish_reason: finish.reason,
+      stop_reason: finish.stopReason,
+    };
+  }
+
+  #chunk(delta: object): object {
+    return { index: this.#index, delta, logprobs: null, finish_reason: null };
+  }
+}

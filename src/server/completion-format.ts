@@ -1,4 +1,5 @@
-import type { AnswerFormat } from './answer-format.ts';
+import type { TokensEvent } from '../core/decode-event.ts';
+import type { AnswerFinish, AnswerFormat, ChoiceWriter } from './answer-format.ts';
 
 /** The shapes of `/v1/completions`. */
 export const completionFormat: AnswerFormat = {
@@ -6,20 +7,42 @@ export const completionFormat: AnswerFormat = {
   object: 'text_completion',
   chunkObject: 'text_completion',
   promptParam: 'prompt',
-  openingChoice: () => null,
-  deltaChoice: (index, text) => ({ index, text, logprobs: null, finish_reason: null, stop_reason: null }),
-  finalChoice: (index, finish) => ({
-    index,
-    text: '',
-    logprobs: null,
-    finish_reason: finish.reason,
-    stop_reason: finish.stopReason,
-  }),
-  wholeChoice: (index, text, finish) => ({
-    index,
-    text,
-    logprobs: null,
-    finish_reason: finish.reason,
-    stop_reason: finish.stopReason,
-  }),
+  writer: (index) => new CompletionWriter(index),
 };
+
+class CompletionWriter implements ChoiceWriter {
+  readonly #index: number;
+  #text = '';
+
+  constructor(index: number) {
+    this.#index = index;
+  }
+
+  opening(): null {
+    return null;
+  }
+
+  delta({ text }: TokensEvent): readonly object[] {
+    this.#text += text;
+    // A round whose text is all held back says nothing yet.
+    return text === '' ? [] : [this.#choice(text, null)];
+  }
+
+  final(finish: AnswerFinish): readonly object[] {
+    return [this.#choice('', finish)];
+  }
+
+  whole(finish: AnswerFinish): object {
+    return this.#choice(this.#text, finish);
+  }
+
+  #choice(text: string, finish: AnswerFinish | null): object {
+    return {
+      index: this.#index,
+      text,
+      logprobs: null,
+      finish_reason: finish?.reason ?? null,
+      stop_reason: finish?.stopReason ?? null,
+    };
+  }
+}

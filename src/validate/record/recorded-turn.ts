@@ -69,7 +69,7 @@ export class RecordedTurn {
       if (values !== undefined) this.chunks.get(name)?.push(encodeRows(values, precision));
     }
     if (this.#ended || this.missing > 0) return;
-    const token = chooseToken(result, span, rows - 1, sampling, this.tokens.length);
+    const token = chooseToken(result, span, rows - 1, { sampling, processor: null }, this.tokens.length);
     this.tokens.push(token);
     this.#ended = this.#eos.has(token) || this.tokens.length >= this.#limit;
   }

@@ -1,0 +1,47 @@
+/** What a request rules of the tokens of its answer, beside how they are drawn. */
+import type { TokenId } from './token.ts';
+
+/** Applied to the logits in this order, ahead of the temperature; with all at their defaults nothing changes. */
+export interface TokenRules {
+  /** Only these may be emitted; end-of-sequence ones are among them only if they are named. Null: all may. */
+  readonly allowedTokenIds: readonly TokenId[] | null;
+  /** What the answer must match, from its first token or from the end of its reasoning. Null: anything. */
+  readonly structure: AnswerStructure | null;
+  /** Added to logits. */
+  readonly logitBias: ReadonlyMap<TokenId, number>;
+  /** End-of-sequence and stop tokens are forbidden, and stop strings not looked for, before as many were emitted. */
+  readonly minTokens: number;
+  /** Sequences of tokens that may not occur in the answer. */
+  readonly badWords: readonly (readonly TokenId[])[];
+  /** Divides positive and multiplies other logits of tokens in the prompt or the answer; 1 is none. */
+  readonly repetitionPenalty: number;
+  /** Subtracted once for every occurrence in the answer; 0 is none. */
+  readonly frequencyPenalty: number;
+  /** Subtracted once when the token is in the answer; 0 is none. */
+  readonly presencePenalty: number;
+}
+
+/** A language that an answer has to belong to. */
+export type AnswerStructure =
+  /** Any JSON object. */
+  | { readonly kind: 'json-object' }
+  /** JSON by a JSON schema, which is given as text. */
+  | { readonly kind: 'json-schema'; readonly schema: string }
+  | { readonly kind: 'regex'; readonly pattern: string }
+  /** One of these texts. */
+  | { readonly kind: 'choice'; readonly choices: readonly string[] }
+  /** An EBNF grammar whose first rule is `root`. */
+  | { readonly kind: 'grammar'; readonly ebnf: string }
+  /** XGrammar's structural tags, as JSON text: free text with tagged parts that follow a schema. */
+  | { readonly kind: 'structural-tag'; readonly tag: string };
+
+export const NO_RULES: TokenRules = {
+  allowedTokenIds: null,
+  structure: null,
+  logitBias: new Map(),
+  minTokens: 0,
+  badWords: [],
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+};
