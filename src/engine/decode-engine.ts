@@ -191,6 +191,19 @@ export class DecodeEngine implements Engine {
     return this.#parts.tokenizer.decode([token], { skipSpecialTokens: false });
   }
 
+  tokenBytes(token: number): Uint8Array {
+    const { tokenizer } = this.#parts;
+    return tokenizer.isByteLevel ? tokenizer.tokenBytes(token) : new TextEncoder().encode(this.tokenText(token));
+  }
+
+  tokenSpelling(token: number): string | null {
+    return this.#parts.tokenizer.token(token);
+  }
+
+  decode(tokens: readonly number[], options: { readonly skipSpecialTokens: boolean }): string {
+    return this.#parts.tokenizer.decode(tokens, options);
+  }
+
   renderChat(messages: readonly ChatMessage[]): string {
     return this.#parts.chatTemplate.render(messages, { addGenerationPrompt: true });
   }

@@ -164,6 +164,12 @@ export interface Engine extends AsyncDisposable {
   loadDrafter(name: string, path: string): Promise<SwapRecord>;
   /** The text of a single token, special ones included; parts of characters are replacement characters. */
   tokenText(token: TokenId): string;
+  /** Bytes of a single token, special ones included; they need not be whole characters. */
+  tokenBytes(token: TokenId): Uint8Array;
+  /** The vocabulary's own spelling of a token; null outside the vocabulary. */
+  tokenSpelling(token: TokenId): string | null;
+  /** The text of tokens; bytes that are no UTF-8 become replacement characters, ids outside the vocabulary are left out. */
+  decode(tokens: readonly TokenId[], options: { readonly skipSpecialTokens: boolean }): string;
   /** The prompt text that the model's chat template makes of the messages, generation prompt included. */
   renderChat(messages: readonly ChatMessage[]): string;
   /**

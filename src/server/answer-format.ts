@@ -1,7 +1,15 @@
 import type { FinishEvent, TokensEvent } from '../core/decode-event.ts';
+import type { TokenId } from '../core/token.ts';
 
 /** Why an answer ended, as it is told: `aborted` never reaches a caller, who is gone or gets an error. */
 export type AnswerFinish = Pick<FinishEvent, 'stopReason'> & { readonly reason: 'stop' | 'length' };
+
+/** What the model is given. */
+export interface EncodedPrompt {
+  /** Null when the caller sent token ids. */
+  readonly text: string | null;
+  readonly tokens: readonly TokenId[];
+}
 
 /** Makes the JSON of one choice out of its events, streamed or whole; one object per choice of a request. */
 export interface ChoiceWriter {
@@ -13,9 +21,14 @@ export interface ChoiceWriter {
   final(finish: AnswerFinish): readonly object[];
   /** The choice of a whole answer, after all of its events went through `delta`. */
   whole(finish: AnswerFinish): object;
+  /**
+   * Fields of the answer itself that this choice knows: asked of choice 0, with the opening of a stream and at the end of
+   * a whole answer.
+   */
+  answerFields(): object;
 }
 
-/** What differs between the two routes in the shape of an answer. */
+/** The shape of one request's answer; a function of each route makes it out of what was asked for. */
 export interface AnswerFormat {
   readonly idPrefix: string;
   /** `object` of a whole answer. */
@@ -24,6 +37,6 @@ export interface AnswerFormat {
   readonly chunkObject: string;
   /** The request field that holds the prompt. */
   readonly promptParam: string;
-  /** @param index of the choice */
-  writer(index: number): ChoiceWriter;
+  /** @param index of the choice, which answers the prompt */
+  writer(index: number, prompt: EncodedPrompt): ChoiceWriter;
 }

@@ -1,7 +1,7 @@
 /** From the engine's events to the JSON of an answer, streamed or whole; what SSE and WebSocket frames carry alike. */
 import { AppError } from '../core/app-error.ts';
 import type { FinishEvent } from '../core/decode-event.ts';
-import type { AnswerFinish } from './answer-format.ts';
+import type { AnswerFinish, ChoiceWriter } from './answer-format.ts';
 import type { ChoiceEvent } from './choice-events.ts';
 import type { GenerationPlan } from './generation-plan.ts';
 import { requestMetrics } from './request-metrics.ts';
@@ -24,7 +24,7 @@ type Events = AsyncIterable<ChoiceEvent>;
 export async function* answerChunks(head: AnswerHead, events: Events): AsyncGenerator<object, void, undefined> {
   const { plan } = head;
   const { format, params, promptTokens } = plan;
-  const writers = plan.requests.map((_, choice) => format.writer(choice));
+  const writers = choiceWriters(plan);
   const finishes: (FinishEvent | undefined)[] = plan.requests.map(() => undefined);
   let completionTokens = 0;
   const chunk = (choices: readonly object[], last: object = {}) => {
@@ -36,9 +36,9 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
       ...last,
     };
   };
-  for (const writer of writers) {
+  for (const [choice, writer] of writers.entries()) {
     const opening = writer.opening();
-    if (opening !== null) yield chunk([opening]);
+    if (opening !== null) yield chunk([opening], choice === 0 ? writer.answerFields() : {});
   }
   for await (const { choice, event } of events) {
     if (event.type === 'tokens') {
@@ -65,7 +65,7 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
 /** The whole answer as one object. */
 export async function wholeAnswer(head: AnswerHead, events: Events): Promise<object> {
   const { format, promptTokens, requests } = head.plan;
-  const writers = requests.map((_, choice) => format.writer(choice));
+  const writers = choiceWriters(head.plan);
   const finishes: (FinishEvent | undefined)[] = requests.map(() => undefined);
   for await (const { choice, event } of events) {
     if (event.type === 'tokens') writers[choice]!.delta(event);
@@ -75,9 +75,14 @@ export async function wholeAnswer(head: AnswerHead, events: Events): Promise<obj
   const choices = complete.map((finish, choice) => writers[choice]!.whole(told(finish)));
   return {
     ...envelope(head, format.object, choices),
+    ...writers[0]!.answerFields(),
     usage: usage(promptTokens, sumTokens(complete), cachedTokens(head.plan, complete)),
     ...metricsField(head, complete),
   };
+}
+
+function choiceWriters({ format, params, prompts, requests }: GenerationPlan): readonly ChoiceWriter[] {
+  return requests.map((_, choice) => format.writer(choice, prompts[Math.floor(choice / params.n)]!));
 }
 
 function envelope(head: AnswerHead, object: string, choices: readonly object[]) {

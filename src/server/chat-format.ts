@@ -1,14 +1,16 @@
 import type { TokensEvent } from '../core/decode-event.ts';
 import type { AnswerFinish, AnswerFormat, ChoiceWriter } from './answer-format.ts';
 
-/** The shapes of `/v1/chat/completions`. */
-export const chatFormat: AnswerFormat = {
-  idPrefix: 'chatcmpl-',
-  object: 'chat.completion',
-  chunkObject: 'chat.completion.chunk',
-  promptParam: 'messages',
-  writer: (index) => new ChatWriter(index),
-};
+/** The shape of `/v1/chat/completions`. */
+export function chatFormat(): AnswerFormat {
+  return {
+    idPrefix: 'chatcmpl-',
+    object: 'chat.completion',
+    chunkObject: 'chat.completion.chunk',
+    promptParam: 'messages',
+    writer: (index) => new ChatWriter(index),
+  };
+}
 
 class ChatWriter implements ChoiceWriter {
   readonly #index: number;
@@ -40,6 +42,10 @@ class ChatWriter implements ChoiceWriter {
       finish_reason: finish.reason,
       stop_reason: finish.stopReason,
     };
+  }
+
+  answerFields(): object {
+    return {};
   }
 
   #chunk(delta: object): object {

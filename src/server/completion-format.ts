@@ -1,14 +1,16 @@
 import type { TokensEvent } from '../core/decode-event.ts';
 import type { AnswerFinish, AnswerFormat, ChoiceWriter } from './answer-format.ts';
 
-/** The shapes of `/v1/completions`. */
-export const completionFormat: AnswerFormat = {
-  idPrefix: 'cmpl-',
-  object: 'text_completion',
-  chunkObject: 'text_completion',
-  promptParam: 'prompt',
-  writer: (index) => new CompletionWriter(index),
-};
+/** The shape of `/v1/completions`. */
+export function completionFormat(): AnswerFormat {
+  return {
+    idPrefix: 'cmpl-',
+    object: 'text_completion',
+    chunkObject: 'text_completion',
+    promptParam: 'prompt',
+    writer: (index) => new CompletionWriter(index),
+  };
+}
 
 class CompletionWriter implements ChoiceWriter {
   readonly #index: number;
@@ -34,6 +36,10 @@ class CompletionWriter implements ChoiceWriter {
 
   whole(finish: AnswerFinish): object {
     return this.#choice(this.#text, finish);
+  }
+
+  answerFields(): object {
+    return {};
   }
 
   #choice(text: string, finish: AnswerFinish | null): object {

@@ -1,8 +1,7 @@
 /** From a checked request to what the engine runs: one GenerateRequest per choice. */
 import type { SamplingParams } from '../core/sampling-params.ts';
-import type { TokenId } from '../core/token.ts';
 import type { Engine, EngineInfo, GenerateRequest } from '../engine/engine.ts';
-import type { AnswerFormat } from './answer-format.ts';
+import type { AnswerFormat, EncodedPrompt } from './answer-format.ts';
 import { choiceSeed } from './choice-seed.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
 
@@ -17,6 +16,7 @@ export interface GenerationPlan {
   readonly seed: number;
   /** One per choice: prompt 0's answers first. */
   readonly requests: readonly GenerateRequest[];
+  readonly prompts: readonly EncodedPrompt[];
   /** Tokens of all prompts, each counted once however many answers it gets. */
   readonly promptTokens: number;
 }
@@ -26,7 +26,7 @@ export interface PlanInput {
   readonly engine: Engine;
   readonly format: AnswerFormat;
   readonly params: GenerationParams;
-  readonly prompts: readonly (readonly TokenId[])[];
+  readonly prompts: readonly EncodedPrompt[];
   readonly seed: number;
 }
 
@@ -40,16 +40,17 @@ export function planGeneration(input: PlanInput): GenerationPlan {
   planned += 1;
   const runId = `${id}-${planned}`;
   const sampling = samplingOf(params, engine.info);
-  const choicePrompts = prompts.flatMap((prompt) => new Array<readonly TokenId[]>(params.n).fill(prompt));
+  const choicePrompts = prompts.flatMap((prompt) => new Array<EncodedPrompt>(params.n).fill(prompt));
   return {
     id,
     engine,
     format,
     params,
     seed,
-    requests: choicePrompts.map((promptTokens, choice) => ({
+    prompts,
+    requests: choicePrompts.map(({ tokens }, choice) => ({
       id: `${runId}-${choice}`,
-      promptTokens,
+      promptTokens: tokens,
       sampling: { ...sampling, seed: choiceSeed(seed, choice) },
       maxTokens: params.maxTokens,
       stopTokenIds: params.stopTokenIds,
@@ -63,7 +64,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       cacheSalt: params.cacheSalt,
       trace: params.trace,
     })),
-    promptTokens: prompts.reduce((sum, prompt) => sum + prompt.length, 0),
+    promptTokens: prompts.reduce((sum, prompt) => sum + prompt.tokens.length, 0),
   };
 }
 

@@ -1,21 +1,18 @@
 /** What both transports do with a request body: check it, plan it, run it. */
 import { createHash } from 'node:crypto';
 import { AppError } from '../core/app-error.ts';
-import type { TokenId } from '../core/token.ts';
 import type { Engine, EngineInfo, EngineStatus } from '../engine/engine.ts';
 import { type AnswerHead, answerChunks, wholeAnswer } from './answer.ts';
-import type { AnswerFormat } from './answer-format.ts';
 import type { AnswerRecord } from './answer-record.ts';
-import { chatFormat } from './chat-format.ts';
+import { createChatBodyParser } from './chat/chat-body.ts';
 import { runChoices, startEvents } from './choice-events.ts';
 import type { Clock } from './clock.ts';
-import { completionFormat } from './completion-format.ts';
+import { createCompletionBodyParser } from './completion-body.ts';
 import { type GenerationPlan, planGeneration } from './generation-plan.ts';
 import type { ServerMetrics } from './metrics.ts';
-import { createChatRequestParser } from './schemas/chat-request.ts';
-import { createCompletionRequestParser, type Prompt } from './schemas/completion-request.ts';
-import type { GenerationParams } from './schemas/generation-fields.ts';
+import type { ParseBody } from './parsed-request.ts';
 import { fieldError } from './schemas/parse-request.ts';
+import { checkTokenRange } from './schemas/token-range.ts';
 import type { ServerConfig } from './server-config.ts';
 
 /** The two things that can be asked for, by the path that asks. */
@@ -31,11 +28,6 @@ export interface ChunkStream extends AsyncIterableIterator<object, void, undefin
   return(): Promise<IteratorResult<object, void>>;
 }
 
-/** On average over a prompt: words have about four, and long runs of blanks or dashes more. */
-const MOST_CHARACTERS_PER_TOKEN = 16;
-/** Prompts of the longest kind in one request. */
-const MOST_FULL_TEXTS = 4;
-
 /** Long enough for a refusal to come back from the engine, too short for a person to notice. */
 const REFUSAL_GRACE_MS = 100;
 
@@ -50,34 +42,12 @@ export interface GenerationServiceOptions {
 
 export class GenerationService {
   readonly #options: GenerationServiceOptions;
-  readonly #parse: Readonly<Record<GenerationKind, (body: unknown) => ParsedRequest>>;
+  readonly #parse: Readonly<Record<GenerationKind, ParseBody>>;
 
   constructor(options: GenerationServiceOptions) {
     this.#options = options;
-    const parseCompletion = createCompletionRequestParser(options.config.limits);
-    const parseChat = createChatRequestParser(options.config.limits);
-    this.#parse = {
-      completion: (body) => {
-        const { params, prompts } = parseCompletion(body);
-        const encode = (engine: Engine) => {
-          checkTextLength(
-            prompts.filter((prompt) => typeof prompt === 'string'),
-            engine.info,
-            'prompt',
-          );
-          return prompts.map((prompt) => promptTokens(engine, prompt));
-        };
-        return { params, format: completionFormat, promptCount: prompts.length, encode };
-      },
-      chat: (body) => {
-        const { params, messages } = parseChat(body);
-        const encode = (engine: Engine) => {
-          checkTextLength([messages.map(({ content }) => content).join('')], engine.info, 'messages');
-          return [engine.encode(engine.renderChat(messages), { addSpecialTokens: false })];
-        };
-        return { params, format: chatFormat, promptCount: 1, encode };
-      },
-    };
+    const { limits } = options.config;
+    this.#parse = { completion: createCompletionBodyParser(limits), chat: createChatBodyParser(limits) };
   }
 
   /** @throws AppError `unavailable` while there is no engine that takes requests. */
@@ -94,11 +64,11 @@ export class GenerationService {
    */
   plan(kind: GenerationKind, body: unknown, requestId: string): GenerationPlan {
     const engine = this.readyEngine();
-    const { params, format, promptCount, encode } = this.#parse[kind](body);
+    const parsed = this.#parse[kind](body);
+    const { params, promptCount } = parsed;
     const { info } = engine;
     checkModel(params.model, info);
-    const unknownId = params.stopTokenIds.find((id) => id >= info.vocabSize);
-    if (unknownId !== undefined) throw tokenRangeError('stop_token_ids', unknownId, info);
+    checkTokenRange('stop_token_ids', params.stopTokenIds, info);
     if (params.trace && !this.#options.config.allowTrace) {
       throw fieldError('trace', 'false or absent, as this server runs without --allow-trace', true);
     }
@@ -115,9 +85,9 @@ export class GenerationService {
     return planGeneration({
       requestId: params.requestId ?? requestId,
       engine,
-      format,
+      format: parsed.format(engine),
       params,
-      prompts: encode(engine),
+      prompts: parsed.prompts(engine),
       seed: params.seed ?? this.#options.randomSeed(),
     });
   }
@@ -164,13 +134,6 @@ export class GenerationService {
   }
 }
 
-interface ParsedRequest {
-  readonly params: GenerationParams;
-  readonly format: AnswerFormat;
-  readonly promptCount: number;
-  encode(engine: Engine): readonly (readonly TokenId[])[];
-}
-
 /** Why there is no engine for a request, in words for the caller. */
 export function unavailable(status: Exclude<EngineStatus, { state: 'ready' }>): AppError {
   switch (status.state) {
@@ -193,34 +156,6 @@ export function checkModel(model: string | null, info: EngineInfo): void {
       details: { param: 'model' },
     },
   );
-}
-
-/**
- * Text far beyond the context is refused by its length: to count its tokens would keep everybody waiting.
- * @throws AppError `context_length_exceeded`
- */
-function checkTextLength(texts: readonly string[], { maxContext }: EngineInfo, param: string): void {
-  const mostEach = maxContext * MOST_CHARACTERS_PER_TOKEN;
-  const longest = texts.reduce((most, text) => Math.max(most, text.length), 0);
-  const all = texts.reduce((sum, text) => sum + text.length, 0);
-  if (longest <= mostEach && all <= mostEach * MOST_FULL_TEXTS) return;
-  throw new AppError(
-    'context_length_exceeded',
-    `Expected a prompt of at most ${mostEach} characters, and ${mostEach * MOST_FULL_TEXTS} in all prompts of a request, ` +
-      `for a context of ${maxContext} tokens, got ${longest} and ${all}. Shorten it.`,
-    { details: { param, maxContext } },
-  );
-}
-
-function promptTokens(engine: Engine, prompt: Prompt): readonly TokenId[] {
-  if (typeof prompt === 'string') return engine.encode(prompt, { addSpecialTokens: true });
-  const unknownId = prompt.find((id) => id >= engine.info.vocabSize);
-  if (unknownId !== undefined) throw tokenRangeError('prompt', unknownId, engine.info);
-  return prompt;
-}
-
-function tokenRangeError(param: string, id: number, info: EngineInfo): AppError {
-  return fieldError(param, `token ids from 0 to ${info.vocabSize - 1}`, id);
 }
 
 /** Changes whenever answers may: another version, model or drafter. */

@@ -16,7 +16,7 @@ import type {
   SwapRecord,
 } from '../../src/engine/engine.ts';
 import { FakeClock } from './fake-clock.ts';
-import { EOS_TOKEN, encodeBytes, FakeTextStream, VOCAB_SIZE } from './fake-text.ts';
+import { decodeBytes, EOS_TOKEN, encodeBytes, FakeTextStream, tokenBytes, VOCAB_SIZE } from './fake-text.ts';
 
 /** What the fake does for one request. */
 export interface FakeScript {
@@ -109,6 +109,18 @@ export class FakeEngine implements Engine {
 
   tokenText(token: TokenId): string {
     return `<${token}>`;
+  }
+
+  tokenBytes(token: TokenId): Uint8Array {
+    return tokenBytes(token);
+  }
+
+  tokenSpelling(token: TokenId): string | null {
+    return token < VOCAB_SIZE ? this.tokenText(token) : null;
+  }
+
+  decode(tokens: readonly TokenId[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {
+    return decodeBytes(tokens, skipSpecialTokens);
   }
 
   renderChat(messages: readonly ChatMessage[]): string {

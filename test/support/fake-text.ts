@@ -15,6 +15,15 @@ export function encodeBytes(text: string): readonly TokenId[] {
   });
 }
 
+export function tokenBytes(token: TokenId): Uint8Array {
+  return token < FIRST_SPECIAL ? Uint8Array.of(token) : Buffer.from(SPECIAL_TOKENS[token - FIRST_SPECIAL] ?? '');
+}
+
+export function decodeBytes(tokens: readonly TokenId[], skipSpecialTokens: boolean): string {
+  const shown = tokens.filter((token) => token < FIRST_SPECIAL || !skipSpecialTokens);
+  return Buffer.concat(shown.map(tokenBytes)).toString('utf8');
+}
+
 export interface FakeTextOptions {
   readonly stopStrings: readonly string[];
   readonly includeStopString: boolean;

@@ -1,0 +1,15 @@
+import type { Engine } from '../engine/engine.ts';
+import type { AnswerFormat, EncodedPrompt } from './answer-format.ts';
+import type { GenerationParams } from './schemas/generation-fields.ts';
+
+/** A request body that was checked, as far as that goes without an engine. */
+export interface ParsedRequest {
+  readonly params: GenerationParams;
+  readonly promptCount: number;
+  /** @throws AppError for what this engine cannot take */
+  prompts(engine: Engine): readonly EncodedPrompt[];
+  format(engine: Engine): AnswerFormat;
+}
+
+/** Checks the body of one route; throws AppError `invalid_request` naming the field that cannot be served as written. */
+export type ParseBody = (body: unknown) => ParsedRequest;
