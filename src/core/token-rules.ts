@@ -7,6 +7,8 @@ export interface TokenRules {
   readonly allowedTokenIds: readonly TokenId[] | null;
   /** What the answer must match, from its first token or from the end of its reasoning. Null: anything. */
   readonly structure: AnswerStructure | null;
+  /** The reasoning that the structure does not apply to; null: it applies from the first token. */
+  readonly structureAfter: ReasoningTokens | null;
   /** Added to logits. */
   readonly logitBias: ReadonlyMap<TokenId, number>;
   /** End-of-sequence and stop tokens are forbidden, and stop strings not looked for, before as many were emitted. */
@@ -19,6 +21,14 @@ export interface TokenRules {
   readonly frequencyPenalty: number;
   /** Subtracted once when the token is in the answer; 0 is none. */
   readonly presencePenalty: number;
+}
+
+/** The tokens around a model's reasoning. */
+export interface ReasoningTokens {
+  /** Opens it, as the first token of the answer; an answer with another first token has none. Null: the prompt has opened it. */
+  readonly begin: TokenId | null;
+  /** Ends it: the structure applies from the next token. */
+  readonly end: TokenId;
 }
 
 /** A language that an answer has to belong to. */
@@ -38,6 +48,7 @@ export type AnswerStructure =
 export const NO_RULES: TokenRules = {
   allowedTokenIds: null,
   structure: null,
+  structureAfter: null,
   logitBias: new Map(),
   minTokens: 0,
   badWords: [],
