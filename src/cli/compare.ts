@@ -6,14 +6,14 @@ import { comparisonHtml, comparisonText } from '../validate/compare/comparison-r
 import { readPrompts } from '../validate/recording/read-prompts.ts';
 import type { CompareCommandOptions } from './compare-options.ts';
 import { formatBytes } from './format.ts';
-import { runInterruptibly } from './validate-interrupt.ts';
+import { runInterruptibly } from './run-interruptibly.ts';
 import { chosenDevice } from './validate-shared-options.ts';
 
 const WORSE = 1;
 const INTERRUPTED = 130;
 
 export async function runCompare(drafters: readonly string[], options: CompareCommandOptions): Promise<void> {
-  await runInterruptibly(async (signal, show) => {
+  await runInterruptibly(options.progress, async (signal, show) => {
     const comparison = await compare({
       target: options.target,
       drafters,

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { Command, Option } from '@commander-js/extra-typings';
 import { cacheDirOption, threadsOption } from './compute-options.ts';
 import { integer } from './integer-argument.ts';
+import { progressOption } from './progress.ts';
 import { DEFAULT_TARGET } from './serve-options.ts';
 
 export const BUNDLED_PROMPTS = resolve(import.meta.dirname, '../validate/prompts/general.jsonl');
@@ -35,10 +36,11 @@ export function diagnoseCommand() {
     )
     .addOption(cacheDirOption())
     .addOption(threadsOption())
+    .addOption(progressOption())
     .addOption(new Option('--json', 'print the whole diagnosis as JSON').default(false))
     .addHelpText(
       'after',
-      '\nExit code: 0 when nothing costs acceptance, 1 when a finding does, 2 when the diagnosis could not be made.\n',
+      '\nExit code: 0 when nothing costs acceptance, 1 when a finding does, 2 when the diagnosis could not be made,\n130 when it was interrupted.\n',
     );
 }
 

@@ -4,13 +4,13 @@ import { openRuntime } from '../onnx/runtime.ts';
 import { type RecordSummary, record } from '../validate/record/record.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
 import type { RecordCommandOptions } from './record-options.ts';
-import { runInterruptibly } from './validate-interrupt.ts';
+import { runInterruptibly } from './run-interruptibly.ts';
 import { chosenDevice } from './validate-shared-options.ts';
 
 const INTERRUPTED = 130;
 
 export async function runRecord(options: RecordCommandOptions): Promise<void> {
-  await runInterruptibly(async (signal, show) => {
+  await runInterruptibly('bar', async (signal, show) => {
     const target = options.target.replace(/[\\/]+$/, '');
     const summary = await record({
       runtime: openRuntime({ threads: options.threads }),

@@ -107,6 +107,14 @@ export function serveCommand() {
         .default(false),
     )
     .addOption(
+      new Option(
+        '--allow-validation',
+        'let callers with an API key validate, diagnose and compare the drafters that are served',
+      )
+        .env('BLOCKDRAFT_ALLOW_VALIDATION')
+        .default(false),
+    )
+    .addOption(
       new Option('--drafter-dir <folder>', 'folder of the drafters that --allow-drafter-swap may load').env(
         'BLOCKDRAFT_DRAFTER_DIR',
       ),

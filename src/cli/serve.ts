@@ -7,11 +7,13 @@ import { createStreamLogger, type Logger } from '../server/logger.ts';
 import { createServerMetrics } from '../server/metrics.ts';
 import { DEFAULT_SERVER_CONFIG } from '../server/server-config.ts';
 import { startServer } from '../server/start-server.ts';
+import { ValidationJobs } from '../server/validation/validation-jobs.ts';
 import { auditLog } from './audit-log.ts';
 import { banner } from './banner.ts';
 import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
+import { validationProcess } from './validation-process.ts';
 
 /** For what is still to be written when all answers have ended. */
 const LAST_WORD_MS = 1000;
@@ -24,6 +26,9 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       'Expected --allow-drafter-swap with --api-key and --drafter-dir, got it without one of them; add it',
     );
   }
+  if (options.allowValidation && options.apiKey.length === 0) {
+    throw new AppError('invalid_config', 'Expected --allow-validation with --api-key, got it without; add a key');
+  }
   let status: EngineStatus = { state: 'loading' };
   const logger = createStreamLogger({ format: options.logFormat });
   const model = options.servedModelName ?? basename(resolve(options.target));
@@ -34,6 +39,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     vllmAliases: options.vllmMetricAliases,
     synthetic: options.syntheticAcceptance !== undefined,
   });
+  const validation = options.allowValidation ? new ValidationJobs(validationProcess(options)) : null;
   const server = await startServer({
     host: options.host,
     port: options.port,
@@ -41,6 +47,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     metrics,
     logger,
     version,
+    validation,
     config: {
       ...DEFAULT_SERVER_CONFIG,
       apiKeys: options.apiKey,
@@ -114,6 +121,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       await stopped;
       status = { state: 'draining', engine };
       server.drain();
+      await validation?.close();
       // Until the last answer has ended, load balancers can ask and are told that this server is not ready.
       await engine.drain(AbortSignal.timeout(options.shutdownTimeout * 1000));
       await server.close();

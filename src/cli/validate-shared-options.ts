@@ -12,6 +12,7 @@ import {
   weightsOption,
 } from './compute-options.ts';
 import { integer } from './integer-argument.ts';
+import { progressOption } from './progress.ts';
 import { DEFAULT_TARGET } from './serve-options.ts';
 
 export const BUNDLED_PROMPTS = resolve(import.meta.dirname, '../validate/prompts/by-category.jsonl');
@@ -52,7 +53,8 @@ export function measuringCommand(name: string) {
     .addOption(deviceIdOption())
     .addOption(threadsOption())
     .addOption(maxContextOption())
-    .addOption(cacheDirOption());
+    .addOption(cacheDirOption())
+    .addOption(progressOption());
 }
 
 export type MeasuringOptions = ReturnType<ReturnType<typeof measuringCommand>['opts']>;

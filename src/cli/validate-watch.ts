@@ -4,13 +4,13 @@ import { AppError } from '../core/app-error.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
 import { type NamedPath, watchRuns } from '../validate/watch/watch.ts';
 import { watchText } from '../validate/watch/watch-page.ts';
-import { runInterruptibly } from './validate-interrupt.ts';
+import { runInterruptibly } from './run-interruptibly.ts';
 import type { ValidateCommandOptions } from './validate-options.ts';
 import { chosenDevice } from './validate-shared-options.ts';
 
 /** Runs until it is interrupted, or to the end of what is there with --once; either way that is a success. */
 export async function runWatch(options: ValidateCommandOptions): Promise<void> {
-  await runInterruptibly(async (signal, show) => {
+  await runInterruptibly(options.progress, async (signal, show) => {
     const runs = options.watch.map((words) => namedPath(words, (path) => basename(resolve(path))));
     const [first] = runs;
     const watch = await watchRuns({

@@ -10,7 +10,7 @@ import { terminalReport } from '../validate/report/terminal-report.ts';
 import { traceLines } from '../validate/trace/trace-lines.ts';
 import { type Validation, type ValidationStage, validate } from '../validate/validate.ts';
 import { formatBytes } from './format.ts';
-import { runInterruptibly } from './validate-interrupt.ts';
+import { runInterruptibly } from './run-interruptibly.ts';
 import type { ValidateCommandOptions } from './validate-options.ts';
 import { chosenDevice } from './validate-shared-options.ts';
 import { runWatch } from './validate-watch.ts';
@@ -26,7 +26,7 @@ export async function runValidate(options: ValidateCommandOptions): Promise<void
     await runWatch(options);
     return;
   }
-  await runInterruptibly(async (signal, show) => {
+  await runInterruptibly(options.progress, async (signal, show) => {
     if (options.resume && options.out === undefined) {
       throw new AppError('invalid_config', 'Expected --out with --resume, got none; name the folder of the interrupted run');
     }

@@ -26,6 +26,8 @@ export interface DrafterSource {
   readonly name: string;
   /** Target layers that it wants to see, as {@link Drafter.taps}. */
   readonly taps: readonly number[];
+  /** Where its weights lie; absent for one that has none. */
+  readonly folder?: string;
   load(context: DrafterContext): Promise<Drafter>;
 }
 

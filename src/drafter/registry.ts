@@ -56,10 +56,12 @@ function drafterFolder(folder: string, targetFolder: string, options: Checkpoint
     );
   }
   const name = basename(folder);
-  if (declaredFormat(folder).layout === null) return { name, taps: [], load: (context) => loadDraftModel(folder, context) };
+  if (declaredFormat(folder).layout === null) {
+    return { name, taps: [], folder, load: (context) => loadDraftModel(folder, context) };
+  }
   const config = readDflashConfig(folder, { ...options, targetLayers: targetDepth(targetFolder) });
   const { allowUnclaimed = false } = options;
-  return { name, taps: config.taps, load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }) };
+  return { name, taps: config.taps, folder, load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }) };
 }
 
 /**

@@ -17,9 +17,10 @@ export function drafterStatus(swaps: DrafterSwaps, split: SplitWeights | null, s
   });
   return [
     ...drafters.map(
-      ({ name, drafter, draftTokens, lengths }): DrafterStatus => ({
+      ({ name, drafter, folder, draftTokens, lengths }): DrafterStatus => ({
         name,
         kind: drafter.kind,
+        folder: folder ?? null,
         taps: drafter.taps,
         blockDraftTokens: drafter.maxDraftTokens,
         maxDraftTokens: draftTokens,
@@ -32,6 +33,7 @@ export function drafterStatus(swaps: DrafterSwaps, split: SplitWeights | null, s
     {
       name: 'none',
       kind: 'none',
+      folder: null,
       taps: [],
       blockDraftTokens: 0,
       maxDraftTokens: 0,

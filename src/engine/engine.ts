@@ -78,6 +78,8 @@ export interface DrafterStatus {
   /** `none` stands for plain decoding. */
   readonly name: string;
   readonly kind: string;
+  /** Where its weights lie; null for one that was not loaded from a folder. */
+  readonly folder: string | null;
   /** Target layers that it sees. */
   readonly taps: readonly number[];
   /** The longest draft that it can make. */

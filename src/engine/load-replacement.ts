@@ -43,7 +43,7 @@ export async function loadReplacement(
           `${drafter.kind} drafter for ${drafter.maxDraftTokens}; start a server with it to serve it`,
       );
     }
-    return { name, drafter, draftTokens, lengths: lengths(name) };
+    return { name, drafter, folder: chosen, draftTokens, lengths: lengths(name) };
   } catch (error) {
     // What is wrong with a folder is the caller's to know, who named it.
     throw error instanceof AppError ? refused(error.message, error) : error;

@@ -186,10 +186,12 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     const auto = options.draftTokens === 'auto' && opened.length > 0;
     const costs = auto ? await measureCosts(target, opened) : [];
     const drafters = opened.map((drafter, i): ServedDrafter => {
+      const { name, folder } = sources[i] as DrafterSource;
       const draftTokens = draftLength(options.draftTokens, drafter);
       return {
-        name: (sources[i] as DrafterSource).name,
+        name,
         drafter,
+        ...(folder === undefined ? {} : { folder }),
         draftTokens,
         // Synthetic drafts are as long as they were asked for: what they cost and gain is the question.
         lengths: auto && drafter.synthetic === undefined ? new AutoLength(costs[i] as CostModel) : FIXED_LENGTH,

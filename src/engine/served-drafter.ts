@@ -6,6 +6,8 @@ import type { Drafter } from '../drafter/drafter.ts';
 export interface ServedDrafter {
   readonly name: string;
   readonly drafter: Drafter;
+  /** Where its weights lie; absent for one that was not loaded from a folder. */
+  readonly folder?: string;
   /** The longest draft that a request can get. */
   readonly draftTokens: number;
   readonly lengths: LengthPolicy;

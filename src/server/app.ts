@@ -18,7 +18,9 @@ import { addDrafterRoutes } from './routes/drafters.ts';
 import { addGenerationRoutes } from './routes/generation.ts';
 import { addModelRoutes } from './routes/models.ts';
 import { addOperationRoutes, OPEN_PATHS } from './routes/operations.ts';
+import { addValidationRoutes } from './routes/validation.ts';
 import type { ServerConfig } from './server-config.ts';
+import type { ValidationJobs } from './validation/validation-jobs.ts';
 
 export interface AppOptions {
   /** Read at every request: the engine may still be loading, and will drain. */
@@ -30,6 +32,8 @@ export interface AppOptions {
   readonly version: string;
   /** Shared with whatever else takes requests. Default: one for these routes alone. */
   readonly concurrency?: ConcurrencyLimit;
+  /** What measures drafters, for callers with a key; never without keys. Default: nothing. */
+  readonly validation?: ValidationJobs | null;
   /** Default: the system's. */
   readonly clock?: Clock;
   /** Seed of a request that brings none. Default: random. */
@@ -66,11 +70,16 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   addModelRoutes(app, service);
   const allowSwap = config.allowDrafterSwap && config.apiKeys.length > 0;
   addDrafterRoutes(app, { service, allowSwap, maxBodyBytes: config.limits.maxBodyBytes });
+  const jobs = config.apiKeys.length > 0 ? (options.validation ?? null) : null;
+  addValidationRoutes(app, { service, jobs, maxBodyBytes: config.limits.maxBodyBytes });
   addOperationRoutes(app, { service, metrics, version });
 
   for (const path of Object.keys(GENERATION_PATHS)) app.all(path, refuseMethod('POST'));
-  app.all('/v1/drafters/:name/load', refuseMethod('POST'));
-  for (const path of ['/v1/models', '/v1/models/:id{.+}', '/v1/drafters', '/metrics', ...OPEN_PATHS])
+  app.all('/v1/drafters/jobs/:id', refuseMethod('GET, HEAD, DELETE'));
+  for (const path of ['/v1/drafters/:name/:what{load|validate|diagnose}', '/v1/drafters/compare']) {
+    app.all(path, refuseMethod('POST'));
+  }
+  for (const path of ['/v1/models', '/v1/models/:id{.+}', '/v1/drafters', '/v1/drafters/jobs', '/metrics', ...OPEN_PATHS])
     app.all(path, refuseMethod('GET, HEAD'));
   app.notFound((context) => {
     const { method, path } = context.req;

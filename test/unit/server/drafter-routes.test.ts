@@ -16,6 +16,7 @@ function status(options: Partial<DrafterStatus> = {}): DrafterStatus {
   return {
     name: 'a',
     kind: 'dflash',
+    folder: '/models/a',
     taps: [1, 3],
     blockDraftTokens: 7,
     maxDraftTokens: 3,

@@ -1,0 +1,102 @@
+/** `POST /v1/drafters/…/validate`, `…/diagnose` and `…/compare` start jobs; `/v1/drafters/jobs` tells of them. */
+import type { Context, Hono } from 'hono';
+import type { AppEnv } from '../app-env.ts';
+import type { GenerationService } from '../generation-service.ts';
+import { HttpError } from '../http-error.ts';
+import { readJsonBody } from '../read-json-body.ts';
+import { parseRequest } from '../schemas/parse-request.ts';
+import type { ValidationJob, ValidationJobs } from '../validation/validation-jobs.ts';
+import { compareBody, diagnoseBody, settingsOf, validateBody } from '../validation/validation-request.ts';
+import type { ValidatedDrafter, ValidationTask } from '../validation/validation-runner.ts';
+
+export interface ValidationRouteOptions {
+  readonly service: GenerationService;
+  /** Null: this server measures no drafters. */
+  readonly jobs: ValidationJobs | null;
+  readonly maxBodyBytes: number;
+}
+
+/** Registers the routes. */
+export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyBytes }: ValidationRouteOptions): void {
+  const allowed = (): ValidationJobs => {
+    if (jobs !== null) return jobs;
+    throw new HttpError(
+      403,
+      'Expected a server that measures drafters, got one without; start it with --allow-validation and --api-key',
+      { details: { code: 'not_allowed' } },
+    );
+  };
+  const body = (context: Context<AppEnv>) => readJsonBody(context.req.raw, maxBodyBytes);
+  const started = (context: Context<AppEnv>, task: ValidationTask) => {
+    const job = allowed().start(task);
+    return context.json(jobCard(job), 202, { location: `/v1/drafters/jobs/${job.id}` });
+  };
+
+  app.post('/v1/drafters/:name/validate', async (context) => {
+    allowed();
+    const { prompts = null, ...settings } = parseRequest(validateBody, await body(context));
+    const drafters = [drafterOf(service, context.req.param('name'))];
+    return started(context, { kind: 'validate', drafters, prompts, settings: settingsOf(settings) });
+  });
+  app.post('/v1/drafters/:name/diagnose', async (context) => {
+    allowed();
+    const { prompts = null, ...settings } = parseRequest(diagnoseBody, await body(context));
+    const drafters = [drafterOf(service, context.req.param('name'))];
+    return started(context, { kind: 'diagnose', drafters, prompts, settings: settingsOf(settings) });
+  });
+  app.post('/v1/drafters/compare', async (context) => {
+    allowed();
+    const { prompts = null, drafters: names, ...settings } = parseRequest(compareBody, await body(context));
+    const drafters = names.map((name) => drafterOf(service, name));
+    return started(context, { kind: 'compare', drafters, prompts, settings: settingsOf(settings) });
+  });
+  app.get('/v1/drafters/jobs', (context) =>
+    context.json({
+      object: 'list',
+      data: allowed()
+        .list()
+        .map((job) => ({ ...jobCard(job), result: null })),
+    }),
+  );
+  app.get('/v1/drafters/jobs/:id', (context) => context.json(jobCard(allowed().get(context.req.param('id')))));
+  app.delete('/v1/drafters/jobs/:id', async (context) =>
+    context.json(jobCard(await allowed().cancel(context.req.param('id')))),
+  );
+}
+
+/** @throws HttpError 404 when no drafter has that name, 400 when it is none that can be measured apart from this server */
+function drafterOf(service: GenerationService, name: string): ValidatedDrafter {
+  const status = service.readyEngine().drafterStatus();
+  const found = status.find((drafter) => drafter.name === name);
+  if (found === undefined) {
+    const names = status.map((drafter) => drafter.name).join(', ');
+    throw new HttpError(404, `Expected a drafter of ${names}, got ${name}. Choose one of them.`, {
+      details: { param: 'name', code: 'drafter_not_found' },
+    });
+  }
+  const { kind, folder } = found;
+  if (folder !== null || kind === 'ngram') return { name, kind, folder };
+  throw new HttpError(400, `Expected a drafter that was loaded from a folder, or ngram, got ${name} of kind ${kind}.`, {
+    details: { param: 'name', code: 'invalid_value' },
+  });
+}
+
+function jobCard({ id, kind, drafters, createdAt, endedAt, status, progress, outcome, error }: ValidationJob) {
+  return {
+    id,
+    object: 'drafter.job',
+    kind,
+    drafters,
+    created_at: seconds(createdAt),
+    finished_at: endedAt === null ? null : seconds(endedAt),
+    status,
+    progress,
+    exit_code: outcome?.exitCode ?? null,
+    error: error === null ? null : { message: error },
+    result: outcome?.result ?? null,
+  };
+}
+
+function seconds(time: Date): number {
+  return Math.floor(time.getTime() / 1000);
+}

@@ -1,0 +1,168 @@
+import { setImmediate as settled } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { AppError } from '../../../src/core/app-error.ts';
+import type { DrafterStatus } from '../../../src/engine/engine.ts';
+import { createApp } from '../../../src/server/app.ts';
+import { ValidationJobs } from '../../../src/server/validation/validation-jobs.ts';
+import type {
+  ValidationOutcome,
+  ValidationProgress,
+  ValidationTask,
+} from '../../../src/server/validation/validation-runner.ts';
+import { createServerFixture } from '../../support/server-fixture.ts';
+import { errorOf, post, type TestApp } from '../../support/server-requests.ts';
+
+const headers = { authorization: 'Bearer k' };
+
+interface Run {
+  readonly task: ValidationTask;
+  readonly progress: (progress: ValidationProgress) => void;
+  readonly signal: AbortSignal;
+  readonly end: (outcome: ValidationOutcome) => void;
+  readonly fail: (error: Error) => void;
+}
+
+function setUp(apiKeys: readonly string[] = ['k']) {
+  const runs: Run[] = [];
+  const jobs = new ValidationJobs({
+    run: (task, progress, signal) =>
+      new Promise((end, fail) => {
+        signal.addEventListener('abort', () => fail(new Error('stopped')));
+        runs.push({ task, progress, signal, end, fail });
+      }),
+  });
+  const drafters = [
+    { name: 'a', kind: 'dflash', folder: '/models/a' },
+    { name: 'b', kind: 'ngram', folder: null },
+    { name: 'own', kind: 'module', folder: null },
+  ];
+  const { options } = createServerFixture({
+    config: { apiKeys },
+    engine: { drafterStatus: () => drafters as DrafterStatus[] },
+  });
+  return { app: createApp({ ...options, validation: jobs }), jobs, runs, options };
+}
+
+async function job(app: TestApp, id: string) {
+  const response = await app.request(`/v1/drafters/jobs/${id}`, { headers });
+  return (await response.json()) as Record<string, unknown>;
+}
+
+async function start(app: TestApp, path = '/v1/drafters/a/diagnose', body: object = {}) {
+  const response = await post(app, path, body, { headers });
+  return { response, card: (await response.json()) as { id: string } & Record<string, unknown> };
+}
+
+describe('jobs', () => {
+  test('run to their result, and tell how far they are', async () => {
+    const { app, runs } = setUp();
+    const { response, card } = await start(app, '/v1/drafters/a/diagnose', {
+      limit: 4,
+      prompts: [{ prompt: 'x' }, { prompt: 'y' }],
+    });
+    expect([response.status, response.headers.get('location')]).toEqual([202, `/v1/drafters/jobs/${card.id}`]);
+    expect(card).toMatchObject({ object: 'drafter.job', kind: 'diagnose', drafters: ['a'], status: 'running', progress: null });
+    expect(runs[0]?.task).toEqual({
+      kind: 'diagnose',
+      drafters: [{ name: 'a', kind: 'dflash', folder: '/models/a' }],
+      prompts: [{ prompt: 'x' }, { prompt: 'y' }],
+      settings: { limit: 4 },
+    });
+    runs[0]?.progress({ stage: 'Measuring', done: 1, total: 3 });
+    expect(await job(app, card.id)).toMatchObject({ status: 'running', progress: { stage: 'Measuring', done: 1, total: 3 } });
+    runs[0]?.end({ exitCode: 1, result: { healthy: false } });
+    await settled();
+    expect(await job(app, card.id)).toMatchObject({
+      status: 'succeeded',
+      exit_code: 1,
+      result: { healthy: false },
+      error: null,
+    });
+    const list = (await (await app.request('/v1/drafters/jobs', { headers })).json()) as { data: object[] };
+    expect(list.data).toEqual([expect.objectContaining({ id: card.id, result: null })]);
+  });
+
+  test('fail with a reason', async () => {
+    const { app, runs } = setUp();
+    const { card } = await start(app);
+    runs[0]?.fail(new AppError('internal', 'Expected weights, got none'));
+    await settled();
+    expect(await job(app, card.id)).toMatchObject({ status: 'failed', error: { message: 'Expected weights, got none' } });
+  });
+
+  test('run one at a time, and can be cancelled', async () => {
+    const { app, runs } = setUp();
+    const { card } = await start(app);
+    expect((await start(app, '/v1/drafters/b/validate')).response.status).toBe(429);
+    const response = await app.request(`/v1/drafters/jobs/${card.id}`, { method: 'DELETE', headers });
+    expect(await response.json()).toMatchObject({ id: card.id, status: 'cancelled', error: null, result: null });
+    expect(runs[0]?.signal.aborted).toBe(true);
+    expect((await start(app)).response.status).toBe(202);
+  });
+
+  test('are forgotten when there are too many, and end with the server', async () => {
+    const { app, jobs, runs } = setUp();
+    const { card } = await start(app);
+    for (let i = 0; i < 16; i++) {
+      runs.at(-1)?.end({ exitCode: 0, result: {} });
+      await settled();
+      expect((await start(app)).response.status).toBe(202);
+    }
+    const gone = await app.request(`/v1/drafters/jobs/${card.id}`, { headers });
+    expect([gone.status, (await errorOf(gone)).code]).toEqual([404, 'job_not_found']);
+    await jobs.close();
+    expect(runs.at(-1)?.signal.aborted).toBe(true);
+    expect((await start(app)).response.status).toBe(503);
+  });
+});
+
+describe('requests', () => {
+  test('become options of the command', async () => {
+    const { app, runs } = setUp();
+    await start(app, '/v1/drafters/b/validate', { temperature: [0, 0.8], draft_tokens: 'auto', min_acceptance_length: 2 });
+    expect(runs[0]?.task).toMatchObject({
+      kind: 'validate',
+      drafters: [{ name: 'b', kind: 'ngram', folder: null }],
+      prompts: null,
+      settings: { temperature: '0,0.8', draft_tokens: 'auto', min_acceptance_length: 2 },
+    });
+  });
+
+  test('compare drafters by name', async () => {
+    const { app, runs } = setUp();
+    await start(app, '/v1/drafters/compare', { drafters: ['b', 'a'], margin: 0.1 });
+    expect(runs[0]?.task.drafters.map(({ name }) => name)).toEqual(['b', 'a']);
+    expect(runs[0]?.task.settings).toEqual({ margin: 0.1 });
+  });
+
+  test.each([
+    ['/v1/drafters/a/diagnose', { weights: 'int4' }, 400, 'weights'],
+    ['/v1/drafters/a/diagnose', { out: '/etc' }, 400, 'out'],
+    ['/v1/drafters/a/diagnose', { prompts: [{ prompt: 'x' }] }, 400, 'prompts'],
+    ['/v1/drafters/a/diagnose', { prompts: [{ prompt: 'x' }, { messages: [], prompt: 'y' }] }, 400, 'prompts[1].messages'],
+    ['/v1/drafters/a/diagnose', { prompts: [{ prompt: 'x' }, {}] }, 400, 'prompts[1]'],
+    ['/v1/drafters/a/validate', { temperature: [0, -1] }, 400, 'temperature[1]'],
+    ['/v1/drafters/compare', { drafters: ['a'] }, 400, 'drafters'],
+    ['/v1/drafters/compare', { drafters: ['a', 'a'] }, 400, 'drafters'],
+    ['/v1/drafters/compare', { drafters: ['a', 'c'] }, 404, 'name'],
+    ['/v1/drafters/c/validate', {}, 404, 'name'],
+    ['/v1/drafters/own/validate', {}, 400, 'name'],
+  ])('%s refuses %j with %i', async (path, body, status, param) => {
+    const { app, runs } = setUp();
+    const response = await post(app, path, body, { headers });
+    expect([response.status, (await errorOf(response)).param]).toEqual([status, param]);
+    expect(runs).toEqual([]);
+  });
+
+  test('need a key, and a server that lets them', async () => {
+    const { app, options } = setUp();
+    const path = '/v1/drafters/a/validate';
+    expect((await post(app, path, {})).status).toBe(401);
+    expect((await post(setUp([]).app, path, {})).status).toBe(403);
+    const without = createApp({ ...options, validation: null });
+    expect((await post(without, path, {}, { headers })).status).toBe(403);
+    expect((await without.request('/v1/drafters/jobs', { headers })).status).toBe(403);
+    expect((await app.request(path, { headers })).status).toBe(405);
+    expect((await app.request('/v1/drafters/jobs/x', { method: 'PUT', headers })).status).toBe(405);
+  });
+});
