@@ -1,25 +1,28 @@
 /** What a request rules of the tokens of its answer, beside how they are drawn. */
 import type { TokenId } from './token.ts';
 
-/** Applied to the logits in this order, ahead of the temperature; with all at their defaults nothing changes. */
+/** Applied to the logits in this order, which is vLLM's, ahead of the temperature; with all at their defaults nothing changes. */
 export interface TokenRules {
-  /** Only these may be emitted; end-of-sequence ones are among them only if they are named. Null: all may. */
-  readonly allowedTokenIds: readonly TokenId[] | null;
   /** What the answer must match, from its first token or from the end of its reasoning. Null: anything. */
   readonly structure: AnswerStructure | null;
   /** The reasoning that the structure does not apply to; null: it applies from the first token. */
   readonly structureAfter: ReasoningTokens | null;
-  /** Added to logits. */
-  readonly logitBias: ReadonlyMap<TokenId, number>;
-  /** End-of-sequence and stop tokens are forbidden, and stop strings not looked for, before as many were emitted. */
-  readonly minTokens: number;
+  /** Only these may be emitted; end-of-sequence ones are among them only if they are named. Null: all may. */
+  readonly allowedTokenIds: readonly TokenId[] | null;
   /** Sequences of tokens that may not occur in the answer. */
   readonly badWords: readonly (readonly TokenId[])[];
-  /** Divides positive and multiplies other logits of tokens in the prompt or the answer; 1 is none. */
+  /**
+   * Before as many were emitted, end-of-sequence and stop tokens are forbidden, also where the former would not end the
+   * answer, and a stop string does not end it.
+   */
+  readonly minTokens: number;
+  /** Added to logits; -100 to 100. */
+  readonly logitBias: ReadonlyMap<TokenId, number>;
+  /** Divides positive and multiplies other logits of tokens in the prompt or the answer, above 0; 1 is none. */
   readonly repetitionPenalty: number;
-  /** Subtracted once for every occurrence in the answer; 0 is none. */
+  /** Subtracted once for every occurrence in the answer, -2 to 2; 0 is none. */
   readonly frequencyPenalty: number;
-  /** Subtracted once when the token is in the answer; 0 is none. */
+  /** Subtracted once when the token is in the answer, -2 to 2; 0 is none. */
   readonly presencePenalty: number;
 }
 
@@ -46,12 +49,12 @@ export type AnswerStructure =
   | { readonly kind: 'structural-tag'; readonly tag: string };
 
 export const NO_RULES: TokenRules = {
-  allowedTokenIds: null,
   structure: null,
   structureAfter: null,
-  logitBias: new Map(),
-  minTokens: 0,
+  allowedTokenIds: null,
   badWords: [],
+  minTokens: 0,
+  logitBias: new Map(),
   repetitionPenalty: 1,
   frequencyPenalty: 0,
   presencePenalty: 0,

@@ -10,7 +10,8 @@ import type { StepResult } from '../target/target.ts';
  * The target's choice behind one row of a step: what plain decoding would emit there.
  * @param position of the token chosen; with the seed it decides the draw
  * @param processor has seen every token before `position`
- * @throws AppError `internal` when the logits hold NaN: whatever were chosen would be an invention
+ * @throws AppError `internal` when the logits hold NaN: whatever were chosen would be an invention; `invalid_request` when the
+ *   processor leaves no token, or logits that are not finite
  */
 export function chooseToken(
   result: StepResult,
@@ -28,5 +29,17 @@ export function chooseToken(
   if (processor === null) return result.greedy(span, row);
   const processed = logits.slice();
   processor.process(processed);
+  refuseUnusable(processed, position);
   return sampleToken(processed, sampling, position);
+}
+
+function refuseUnusable(processed: Float32Array, position: Position): void {
+  const largest = processed.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
+  if (Number.isFinite(largest)) return;
+  throw new AppError(
+    'invalid_request',
+    largest === Number.NEGATIVE_INFINITY
+      ? `Expected rules that leave a token, got rules that forbid all of them at position ${position}; allow more`
+      : `Expected penalties and biases that leave logits finite, got ${largest} at position ${position}; make them smaller`,
+  );
 }

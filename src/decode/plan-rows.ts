@@ -14,6 +14,9 @@ export interface RowPlan {
   readonly reason: ShortDraftReason | null;
 }
 
+/** Rows of a step whose logits are kept to tell of prompts: they take memory by the size of the vocabulary. */
+const MAX_TOLD_ROWS = 64;
+
 /**
  * Shares the rows of one step. Every sequence past its prompt gets the one it needs; what is left goes to drafts and
  * prompts in equal shares, all prompts together counting as one draft. So drafts do not keep a prompt waiting.
@@ -24,7 +27,7 @@ export function planRows(sequences: readonly Sequence[], maxRows: number, maxPro
   const decoding = sequences.filter(({ emitted }) => emitted > 0).slice(0, maxRows);
   const prompts = sequences.filter(({ emitted }) => emitted === 0);
   const drafts = decoding.map((sequence) => sequence.draftBudget());
-  const waiting = prompts.map(({ uncached }) => uncached);
+  const waiting = wantedRows(prompts);
   const bound = decoding.length === 0 ? maxRows : Math.max(maxPromptRows, 1);
   const promptRows = Math.min(
     waiting.reduce((sum, rows) => sum + rows, 0),
@@ -44,9 +47,20 @@ export function planRows(sequences: readonly Sequence[], maxRows: number, maxPro
     if (known === 0) continue;
     const sequence = prompts[i]!;
     // No draft yet: the drafter has to see the prompt's own rows first.
-    plans.push({ sequence, known, complete: known === waiting[i], budget: 0, reason: null });
+    plans.push({ sequence, known, complete: known === sequence.uncached, budget: 0, reason: null });
   }
   return plans;
+}
+
+/** All rows of each prompt; of those that are told of, no more than a step keeps the logits of. */
+function wantedRows(prompts: readonly Sequence[]): number[] {
+  let told = MAX_TOLD_ROWS;
+  return prompts.map(({ uncached, wantsPromptLogprobs }) => {
+    if (!wantsPromptLogprobs) return uncached;
+    const rows = Math.min(uncached, told);
+    told -= rows;
+    return rows;
+  });
 }
 
 /**

@@ -97,16 +97,15 @@ function commit(
   let round: RoundRecord | null = null;
   let shortBy: ShortDraftReason | null = null;
   if (complete) {
-    const choose = (index: number) => {
-      const row = known - 1 + index;
-      const token = chooseToken(result, span, row, sequence, before + index);
+    const choose = (index: number) => chooseToken(result, span, known - 1 + index, sequence, before + index);
+    const emit = (token: TokenId) => {
+      const row = known - 1 + sequence.tokens.length - before;
       logprobs?.push(tokenLogprobs(result.logits(span, row), token, sequence.logprobs ?? 0));
-      return token;
+      return sequence.emit(token);
     };
     let acceptance: Acceptance;
     try {
       if (failures.has(sequence)) throw failures.get(sequence);
-      const emit = (token: TokenId) => sequence.emit(token);
       const synthetic = tokens.length > 0 ? sequence.drafting?.drafter.synthetic : undefined;
       acceptance =
         synthetic === undefined

@@ -169,6 +169,7 @@ export class Sequence implements Disposable {
     this.#tokens.push(token);
     this.processor?.push(token);
     this.#ending = this.#stopRule.push(token);
+    if (this.#ending === null && this.processor?.ended) this.#ending = { reason: 'stop', stopReason: null };
     if (this.#ending === null && this.emitted === this.#maxTokens) this.#ending = { reason: 'length', stopReason: null };
     return this.#ending !== null;
   }

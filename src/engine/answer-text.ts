@@ -13,12 +13,15 @@ export class AnswerText implements StopRule {
   readonly #includeStop: boolean;
   readonly #detokenizer: IncrementalDetokenizer;
   readonly #matcher: StopStringMatcher;
+  /** Tokens to come whose text is not searched for stop strings. */
+  #unsearched: number;
   #text = '';
 
   constructor(request: GenerateRequest, tokenizer: Tokenizer, endTokens: readonly TokenId[]) {
     this.#endTokens = new Set(request.ignoreEos ? [] : endTokens);
     this.#stopTokens = new Set(request.stopTokenIds);
     this.#includeStop = request.includeStopString;
+    this.#unsearched = request.rules?.minTokens ?? 0;
     this.#detokenizer = createDetokenizer(tokenizer, {
       skipSpecialTokens: request.skipSpecialTokens,
       precedingTokens: request.promptTokens,
@@ -32,7 +35,9 @@ export class AnswerText implements StopRule {
       if (this.#includeStop) this.#match(this.#detokenizer.push(token));
       return { reason: 'stop', stopReason: isEnd ? null : token };
     }
-    return this.#match(this.#detokenizer.push(token));
+    const ending = this.#match(this.#detokenizer.push(token));
+    this.#unsearched--;
+    return ending;
   }
 
   /** Text that became certain since the last call. */
@@ -51,6 +56,10 @@ export class AnswerText implements StopRule {
 
   #match(piece: string): Ending | null {
     if (piece === '') return null;
+    if (this.#unsearched > 0) {
+      this.#text += this.#matcher.pass(piece);
+      return null;
+    }
     const { text, match } = this.#matcher.push(piece);
     this.#text += text;
     return match === null ? null : { reason: 'stop', stopReason: match.stopString };

@@ -2,6 +2,7 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
+import type { TokenRules } from '../core/token-rules.ts';
 import { decodeRound, type RoundOutcome, type SequenceOutcome } from '../decode/round.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import { StepPacer } from '../decode/step-pacer.ts';
@@ -9,6 +10,7 @@ import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
+import { AnswerRules, NO_PROCESSOR } from './answer-rules.ts';
 import { CacheBudget, cacheBytes } from './cache-budget.ts';
 import { pickDrafter, requestFraction, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
@@ -16,6 +18,7 @@ import { drafterStatus } from './drafter-status.ts';
 import { DrafterSwaps, type SwapRules } from './drafter-swaps.ts';
 import type {
   ChatMessage,
+  ChatOptions,
   DrafterStatus,
   Engine,
   EngineInfo,
@@ -87,6 +90,7 @@ export class DecodeEngine implements Engine {
   readonly #split: SplitWeights | null;
   readonly #statistics = new DrafterStatistics();
   readonly #audit: SelfAudit;
+  readonly #rules: AnswerRules;
   readonly #waiting = new WaitingQueue();
   readonly #running: RunningRequest[] = [];
   readonly #pacer: StepPacer;
@@ -108,6 +112,7 @@ export class DecodeEngine implements Engine {
     this.#swaps = new DrafterSwaps(guarded, onSwap, parts.swapRules);
     this.#split = parts.split ?? null;
     this.#audit = new SelfAudit(parts.auditRate ?? 0);
+    this.#rules = new AnswerRules(target.facts);
     this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
@@ -123,6 +128,7 @@ export class DecodeEngine implements Engine {
         maxDraftTokens: draftTokens,
         synthetic: drafter.synthetic !== undefined,
       })),
+      chatVariables: [...parts.chatTemplate.variables],
       samplingDefaults: parts.samplingDefaults,
     };
     this.#loop = this.#run();
@@ -204,8 +210,14 @@ export class DecodeEngine implements Engine {
     return this.#parts.tokenizer.decode(tokens, options);
   }
 
-  renderChat(messages: readonly ChatMessage[]): string {
-    return this.#parts.chatTemplate.render(messages, { addGenerationPrompt: true });
+  renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string {
+    const { addGenerationPrompt = true, continueFinalMessage = false, tools = null, variables = {} } = options ?? {};
+    const shown = tools === null ? {} : { tools };
+    return this.#parts.chatTemplate.render(messages, { addGenerationPrompt, continueFinalMessage, variables, ...shown });
+  }
+
+  async checkRules(rules: TokenRules): Promise<void> {
+    await this.#rules.check(rules);
   }
 
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent> {
@@ -218,6 +230,7 @@ export class DecodeEngine implements Engine {
     const left = new AbortController();
     const served = new RunningRequest(this.#assigned(request), AbortSignal.any([signal, left.signal]));
     served.signal.addEventListener('abort', () => this.#wakeUp(), { once: true });
+    served.makeProcessor = request.rules === undefined ? NO_PROCESSOR : await this.#rules.compile(request);
     this.#refuse(request);
     this.#waiting.push(served);
     this.#wakeUp();
@@ -380,7 +393,8 @@ export class DecodeEngine implements Engine {
       const { tokens, promptLength } = started.sequence;
       const { drafter } = started;
       if (!this.#isSynthetic(drafter)) {
-        this.#audit.offer({ request: asked, drafter, tokens: tokens.slice(promptLength), ending });
+        const { makeProcessor } = request;
+        this.#audit.offer({ request: asked, makeProcessor, drafter, tokens: tokens.slice(promptLength), ending });
       }
       this.#ended(request, request.finish(ending));
     }

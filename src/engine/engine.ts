@@ -41,9 +41,34 @@ export interface GenerateRequest {
   readonly promptLogprobs?: number | null;
 }
 
+/** A message as chat templates know it; only what it has is there. */
 export interface ChatMessage {
   readonly role: string;
   readonly content: string;
+  readonly name?: string;
+  readonly reasoning_content?: string;
+  readonly tool_calls?: readonly ChatToolCall[];
+  readonly tool_call_id?: string;
+}
+
+/** A call that the assistant made earlier. */
+export interface ChatToolCall {
+  readonly id: string;
+  readonly type: 'function';
+  /** The arguments as JSON values. */
+  readonly function: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
+}
+
+/** How messages become a prompt. */
+export interface ChatOptions {
+  /** End with what opens the assistant's answer. */
+  readonly addGenerationPrompt: boolean;
+  /** End inside the last message, so that the model goes on with it. */
+  readonly continueFinalMessage: boolean;
+  /** Function descriptions in OpenAI's format; null: none. */
+  readonly tools: readonly object[] | null;
+  /** Further variables of the chat template. */
+  readonly variables: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** What is served; fixed for the life of the engine. */
@@ -58,6 +83,8 @@ export interface EngineInfo {
   readonly vocabSize: number;
   /** The default drafter first; empty for plain decoding only. */
   readonly drafters: readonly DrafterInfo[];
+  /** Variables that the model's chat template reads, `tools` among them where it shows them. */
+  readonly chatVariables: readonly string[];
   /** Defaults that the model folder's generation_config.json asks for. */
   readonly samplingDefaults: Readonly<Partial<Omit<SamplingParams, 'seed'>>>;
 }
@@ -172,12 +199,22 @@ export interface Engine extends AsyncDisposable {
   tokenSpelling(token: TokenId): string | null;
   /** The text of tokens; bytes that are no UTF-8 become replacement characters, ids outside the vocabulary are left out. */
   decode(tokens: readonly TokenId[], options: { readonly skipSpecialTokens: boolean }): string;
-  /** The prompt text that the model's chat template makes of the messages, generation prompt included. */
-  renderChat(messages: readonly ChatMessage[]): string;
+  /**
+   * The prompt text that the model's chat template makes of the messages.
+   * @param options default: with a generation prompt, without tools
+   * @throws AppError `invalid_request` when the template does not accept them
+   */
+  renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string;
+  /**
+   * Whether a request with these rules can be served, to be asked before an answer begins.
+   * @throws AppError `invalid_request` when they cannot be enforced
+   */
+  checkRules(rules: TokenRules): Promise<void>;
   /**
    * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
-   * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token, `invalid_request` when it is empty or names no drafter of this engine,
-   *   `overloaded` when the queue is full (`details.limit` names which of its limits), `unavailable` when the engine drains.
+   * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token; `invalid_request` when it is empty,
+   *   names no drafter of this engine, or has rules that cannot be enforced or leave no token to go on with; `overloaded` when
+   *   the queue is full (`details.limit` names which of its limits); `unavailable` when the engine drains
    */
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent>;
   /** Refuses new requests, waits for the running ones until the signal aborts, then aborts what is left. */

@@ -22,7 +22,7 @@ export function saveReproduction(folder: string, report: AuditReport, facts: Rea
   };
   mkdirSync(folder, { recursive: true });
   // Prompts are their writers' business: nobody else on the machine may read them.
-  writeFileSync(file, `${JSON.stringify(content, seedAsText, 2)}\n`, { mode: 0o600 });
+  writeFileSync(file, `${JSON.stringify(content, asJson, 2)}\n`, { mode: 0o600 });
   return file;
 }
 
@@ -30,7 +30,8 @@ function answer(value: AuditReport['served'] | AuditReport['plain']) {
   return value === null ? null : { tokens: value.tokens, ...value.ending };
 }
 
-/** JSON has no numbers of 64 bits. */
-function seedAsText(_key: string, value: unknown): unknown {
+/** JSON has no numbers of 64 bits, and no maps. */
+function asJson(_key: string, value: unknown): unknown {
+  if (value instanceof Map) return Object.fromEntries(value);
   return typeof value === 'bigint' ? value.toString() : value;
 }

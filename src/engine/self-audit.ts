@@ -5,7 +5,7 @@ import { decodeRound } from '../decode/round.ts';
 import type { Ending } from '../decode/stop-rule.ts';
 import type { Target } from '../target/target.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import { NO_PROCESSOR } from './answer-rules.ts';
+import type { MakeProcessor } from './answer-rules.ts';
 import { requestFraction } from './drafter-split.ts';
 import type { AuditReport, GenerateRequest } from './engine.ts';
 import { PrefixCache } from './prefix-cache.ts';
@@ -14,6 +14,8 @@ import { startRequest } from './start-request.ts';
 /** An answer as it was served. */
 export interface ServedAnswer {
   readonly request: GenerateRequest;
+  /** Of the request's rules. */
+  readonly makeProcessor: MakeProcessor;
   readonly drafter: string;
   readonly tokens: readonly TokenId[];
   readonly ending: Ending;
@@ -59,7 +61,7 @@ export class SelfAudit {
     if (answer === undefined) return null;
     const { request, drafter } = answer;
     try {
-      const plain = await decodePlainly(request, target, tokenizer, signal);
+      const plain = await decodePlainly(answer, target, tokenizer, signal);
       return { request, drafter, ...compare(answer, plain), served: answer, plain, error: null };
     } catch (error) {
       if (error instanceof AbortedError) {
@@ -76,7 +78,7 @@ type Answer = Pick<ServedAnswer, 'tokens' | 'ending'>;
 
 /** @throws AbortedError when the signal ended it */
 async function decodePlainly(
-  request: GenerateRequest,
+  { request, makeProcessor }: ServedAnswer,
   target: Target,
   tokenizer: Tokenizer,
   signal: AbortSignal,
@@ -84,7 +86,7 @@ async function decodePlainly(
   using prefixes = new PrefixCache(target, 0);
   const { sequence } = startRequest(
     { ...request, drafter: 'none' },
-    { target, tokenizer, prefixes, drafters: [], running: [], shadows: [], makeProcessor: NO_PROCESSOR },
+    { target, tokenizer, prefixes, drafters: [], running: [], shadows: [], makeProcessor },
   );
   using owned = sequence;
   while (owned.ending === null) {

@@ -23,4 +23,6 @@ export interface LogitsProcessor extends Disposable {
   process(logits: Float32Array): void;
   /** Takes an emitted token. */
   push(token: TokenId): void;
+  /** True when the answer is complete with the token taken last, whatever the stop rule says. Default: never. */
+  readonly ended?: boolean;
 }

@@ -18,21 +18,20 @@ export interface TokenCounts {
 }
 
 /**
- * A copy of the logits with the penalties applied, as in vLLM: repetition first, then
- * `logit -= frequency * count + presence` for tokens of the output.
+ * Applies the penalties in place, as vLLM does: repetition first, then `logit -= frequency * count + presence` for tokens of
+ * the output. Takes time by the number of distinct tokens that occurred.
  * @param logits [vocab]
- * @returns [vocab]
  */
-export function penalizedLogits(logits: Float32Array, penalties: Penalties, counts: TokenCounts): Float32Array {
-  const penalized = logits.slice();
-  if (penalties.repetition !== 1) {
-    for (const id of new Set([...counts.prompt, ...counts.output.keys()])) {
-      const logit = penalized[id]!;
-      penalized[id] = logit > 0 ? logit / penalties.repetition : logit * penalties.repetition;
-    }
+export function penalize(logits: Float32Array, penalties: Penalties, { prompt, output }: TokenCounts): void {
+  const { repetition, frequency, presence } = penalties;
+  if (repetition !== 1) {
+    const penalizeOnce = (id: TokenId) => {
+      const logit = logits[id]!;
+      logits[id] = logit > 0 ? logit / repetition : logit * repetition;
+    };
+    for (const id of prompt) penalizeOnce(id);
+    for (const id of output.keys()) if (!prompt.has(id)) penalizeOnce(id);
   }
-  for (const [id, count] of counts.output) {
-    penalized[id] = penalized[id]! - penalties.frequency * count - penalties.presence;
-  }
-  return penalized;
+  if (frequency === 0 && presence === 0) return;
+  for (const [id, count] of output) logits[id] = logits[id]! - frequency * count - presence;
 }

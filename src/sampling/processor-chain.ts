@@ -26,6 +26,10 @@ export class ProcessorChain implements LogitsProcessor {
     for (const link of this.#links) link.push(token);
   }
 
+  get ended(): boolean {
+    return this.#links.some(({ ended }) => ended ?? false);
+  }
+
   [Symbol.dispose](): void {
     for (const link of this.#links) link[Symbol.dispose]();
   }

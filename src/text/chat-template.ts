@@ -1,7 +1,9 @@
 /** Chat messages to prompt text, by the Jinja template that the model was trained with. */
 import { Template } from '@huggingface/jinja';
 import { AppError } from '../core/app-error.ts';
+import { runBounded } from './bounded-run.ts';
 import { type ChatTemplateSource, readChatTemplateSource } from './chat-template-source.ts';
+import { templateVariables } from './chat-template-variables.ts';
 
 /** Most templates read `role` and `content`; some also `tool_calls`, `reasoning_content`, `name`. */
 export interface TemplateMessage {
@@ -23,21 +25,42 @@ export interface RenderOptions {
 /** Marks the end of the last message. The space shows whether the template trims contents. */
 const CONTINUE_MARK = 'CONTINUE_FINAL_MESSAGE_TAG ';
 
+/** A template has loops over what a request brings, and may nest them; real ones need milliseconds for a whole context. */
+const MAX_RENDER_MS = 2000;
+/** No context is as long: a template that makes more out of a request repeats it. */
+const MAX_RENDERED_LENGTH = 2 ** 25;
+
+export interface ChatTemplateLimits {
+  readonly maxRenderMs: number;
+  readonly maxRenderedLength: number;
+}
+
 /** Made by `loadChatTemplate`. Immutable. */
 export class ChatTemplate {
+  /** Names that the templates read and do not make themselves, `messages` and `tools` among them. */
+  readonly variables: ReadonlySet<string>;
   readonly #templates: ReadonlyMap<string, Template>;
   readonly #specialTokens: Readonly<Record<string, string>>;
+  readonly #limits: ChatTemplateLimits;
 
   /** @throws AppError `invalid_checkpoint` when a template does not parse */
-  constructor({ templates, specialTokens }: ChatTemplateSource) {
+  constructor(
+    { templates, specialTokens }: ChatTemplateSource,
+    limits: ChatTemplateLimits = { maxRenderMs: MAX_RENDER_MS, maxRenderedLength: MAX_RENDERED_LENGTH },
+  ) {
     this.#templates = new Map([...templates].map(([name, source]) => [name, parse(name, source)]));
     this.#specialTokens = specialTokens;
+    this.#limits = limits;
+    const names = [...this.#templates.values()].flatMap((template) => [...templateVariables(template)]);
+    this.variables = new Set(names.filter((name) => !Object.hasOwn(specialTokens, name)));
   }
 
   /**
    * Renders as transformers' `apply_chat_template` does: blocks trimmed, special tokens as variables, `raise_exception` and
-   * `strftime_now` as functions. With tools, the template named `tool_use` is taken where there is one.
-   * @throws AppError `invalid_request` when the model has no template or the template does not accept the messages
+   * `strftime_now` as functions. With tools, the template named `tool_use` is taken where there is one. Templates compute with
+   * values of their own kinds and reach neither files nor functions of the host; time and length of a rendering are bounded.
+   * @throws AppError `invalid_request` when the model has no template, or the template does not accept the messages or takes
+   *   too long over them
    */
   render(messages: readonly TemplateMessage[], options: RenderOptions): string {
     const template = this.#select(options.tools !== undefined);
@@ -72,16 +95,28 @@ export class ChatTemplate {
     messages: readonly TemplateMessage[],
     { addGenerationPrompt, tools, variables }: RenderOptions,
   ): string {
+    const values = {
+      // transformers always defines these two: templates ask `tools is not none`.
+      documents: null,
+      ...this.#specialTokens,
+      ...variables,
+      tools: tools ?? null,
+      messages,
+      add_generation_prompt: addGenerationPrompt,
+    };
+    const text = this.#bounded(() => template.render(values));
+    if (text !== null && text.length <= this.#limits.maxRenderedLength) return text;
+    throw new AppError(
+      'invalid_request',
+      "expected messages that the model's chat template renders in bounded time and length, got some that it does not; shorten them",
+      { details: { param: 'messages' } },
+    );
+  }
+
+  /** Null when it takes too long. */
+  #bounded(render: () => string): string | null {
     try {
-      return template.render({
-        // transformers always defines these two: templates ask `tools is not none`.
-        documents: null,
-        ...this.#specialTokens,
-        ...variables,
-        tools: tools ?? null,
-        messages,
-        add_generation_prompt: addGenerationPrompt,
-      });
+      return runBounded(render, this.#limits.maxRenderMs);
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new AppError(

@@ -46,7 +46,7 @@ export class StopStringMatcher {
   push(piece: string): MatchedText {
     if (this.#matched) return { text: '', match: null };
     const text = this.#held + piece;
-    const found = firstMatch(text, this.#stopStrings);
+    const found = firstMatch(text, this.#held.length, this.#stopStrings);
     if (found !== null) {
       this.#matched = true;
       this.#held = '';
@@ -56,9 +56,21 @@ export class StopStringMatcher {
         match: { stopString, dropped: text.slice(end) },
       };
     }
+    return { text: this.#release(text), match: null };
+  }
+
+  /**
+   * Feeds a piece in which stop strings do not end the answer; one that begins in it and ends in a later piece does.
+   * @returns text that is safe to deliver
+   */
+  pass(piece: string): string {
+    return this.#matched ? '' : this.#release(this.#held + piece);
+  }
+
+  #release(text: string): string {
     const safe = text.length - heldLength(text, this.#stopStrings);
     this.#held = text.slice(safe);
-    return { text: text.slice(0, safe), match: null };
+    return text.slice(0, safe);
   }
 
   /** @returns the text that was held back and turned out to be no stop string. Call once, when the answer ended without a match. */
@@ -69,20 +81,22 @@ export class StopStringMatcher {
   }
 }
 
+/** @param seen characters that were looked at before: a match ends behind them */
 function firstMatch(
   text: string,
+  seen: number,
   stopStrings: readonly string[],
 ): { readonly stopString: string; readonly end: number } | null {
   let first: { readonly stopString: string; readonly end: number } | null = null;
   for (const stopString of stopStrings) {
-    const start = text.indexOf(stopString);
+    const start = text.indexOf(stopString, seen - stopString.length + 1);
     const end = start + stopString.length;
     if (start >= 0 && (first === null || end < first.end)) first = { stopString, end };
   }
   return first;
 }
 
-/** Length of the longest end of the text that is the beginning of a stop string. The text contains none. */
+/** Length of the longest end of the text that is the beginning of a stop string. */
 function heldLength(text: string, stopStrings: readonly string[]): number {
   const longest = stopStrings.reduce((length, stopString) => Math.max(length, stopString.length - 1), 0);
   for (let length = Math.min(longest, text.length); length > 0; length--) {

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
-import { penalizedLogits, type TokenCounts } from '../../src/sampling/penalties.ts';
+import { penalize, type TokenCounts } from '../../src/sampling/penalties.ts';
 import { processedDistribution } from '../../src/sampling/processed-distribution.ts';
 import golden from './fixtures/sampling/golden.json' with { type: 'json' };
 import targets from './fixtures/sampling/targets.json' with { type: 'json' };
@@ -28,7 +28,9 @@ function processed(logits: Float32Array, settings: Settings, counts: TokenCounts
     frequency: settings.frequency_penalty ?? 0,
     presence: settings.presence_penalty ?? 0,
   };
-  const { ids, probabilities } = processedDistribution(penalizedLogits(logits, penalties, counts), {
+  const penalized = logits.slice();
+  penalize(penalized, penalties, counts);
+  const { ids, probabilities } = processedDistribution(penalized, {
     temperature: settings.temperature,
     topP: settings.top_p ?? 1,
     topK: settings.top_k ?? 0,

@@ -6,6 +6,7 @@ import type { RoundRecord, ShortDraftReason } from '../../src/core/speculation-r
 import type { TokenId } from '../../src/core/token.ts';
 import type {
   ChatMessage,
+  ChatOptions,
   DrafterStatus,
   Engine,
   EngineInfo,
@@ -45,6 +46,8 @@ export interface FakeEngineOptions {
   readonly loadDrafter?: (name: string, path: string) => SwapRecord;
   /** Default: none. */
   readonly drafterStatus?: () => readonly DrafterStatus[];
+  /** What opens an answer behind the messages. Default: an assistant's turn. */
+  readonly generationPrompt?: string;
   /** Requests that may wait; one more is refused. Default 64. */
   readonly maxWaiting?: number;
   /** Awaited before each step: where a test holds the engine. */
@@ -59,6 +62,8 @@ export class FakeEngine implements Engine {
   readonly clock: FakeClock;
   /** Every text that was encoded, in order. */
   readonly encoded: { readonly text: string; readonly addSpecialTokens: boolean }[] = [];
+  /** Every chat that was rendered, in order. */
+  readonly chats: { readonly messages: readonly ChatMessage[]; readonly options: ChatOptions | undefined }[] = [];
   /** Every request that came, in order. */
   readonly requests: GenerateRequest[] = [];
   /** Every end, in order. */
@@ -82,6 +87,7 @@ export class FakeEngine implements Engine {
       maxSequences: 8,
       vocabSize: VOCAB_SIZE,
       drafters: [{ name: 'oracle', kind: 'oracle', maxDraftTokens: 4, synthetic: false }],
+      chatVariables: ['messages', 'add_generation_prompt', 'tools', 'enable_thinking'],
       samplingDefaults: {},
       ...options.info,
     };
@@ -95,6 +101,8 @@ export class FakeEngine implements Engine {
   drafterStatus(): readonly DrafterStatus[] {
     return this.#options.drafterStatus?.() ?? [];
   }
+
+  async checkRules(): Promise<void> {}
 
   encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
     this.encoded.push({ text, addSpecialTokens });
@@ -123,9 +131,13 @@ export class FakeEngine implements Engine {
     return decodeBytes(tokens, skipSpecialTokens);
   }
 
-  renderChat(messages: readonly ChatMessage[]): string {
-    const turns = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`);
-    return `${turns.join('')}<|im_start|>assistant\n`;
+  renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string {
+    this.chats.push({ messages, options });
+    const turns = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`).join('');
+    if (options?.continueFinalMessage === true) return turns.slice(0, -'<|im_end|>\n'.length);
+    if (options?.addGenerationPrompt === false) return turns;
+    const opening = this.#options.generationPrompt ?? '<|im_start|>assistant\n';
+    return `${turns}${opening}${options?.variables['enable_thinking'] === false ? '<think>\n\n</think>\n\n' : ''}`;
   }
 
   async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<DecodeEvent, void, undefined> {

@@ -2,26 +2,33 @@
 import type { TokenId } from '../../src/core/token.ts';
 
 const SPECIAL_TOKENS = ['<|end|>', '<|im_start|>', '<|im_end|>'] as const;
+/** Tokens of their own that are shown like any text. */
+const ADDED_TOKENS = [...SPECIAL_TOKENS, '<think>', '</think>'] as const;
 const FIRST_SPECIAL = 256;
+const FIRST_THINK = FIRST_SPECIAL + SPECIAL_TOKENS.length;
 
 export const EOS_TOKEN: TokenId = FIRST_SPECIAL;
-export const VOCAB_SIZE = FIRST_SPECIAL + SPECIAL_TOKENS.length;
+export const VOCAB_SIZE = FIRST_SPECIAL + ADDED_TOKENS.length;
 
 /** Ids of the text; special tokens written in it are recognised. */
 export function encodeBytes(text: string): readonly TokenId[] {
-  return text.split(/(<\|end\|>|<\|im_start\|>|<\|im_end\|>)/).flatMap((piece) => {
-    const special = SPECIAL_TOKENS.indexOf(piece as (typeof SPECIAL_TOKENS)[number]);
-    return special === -1 ? [...Buffer.from(piece, 'utf8')] : [FIRST_SPECIAL + special];
+  return text.split(/(<\|end\|>|<\|im_start\|>|<\|im_end\|>|<\/?think>)/).flatMap((piece) => {
+    const added = ADDED_TOKENS.indexOf(piece as (typeof ADDED_TOKENS)[number]);
+    return added === -1 ? [...Buffer.from(piece, 'utf8')] : [FIRST_SPECIAL + added];
   });
 }
 
 export function tokenBytes(token: TokenId): Uint8Array {
-  return token < FIRST_SPECIAL ? Uint8Array.of(token) : Buffer.from(SPECIAL_TOKENS[token - FIRST_SPECIAL] ?? '');
+  return token < FIRST_SPECIAL ? Uint8Array.of(token) : Buffer.from(ADDED_TOKENS[token - FIRST_SPECIAL] ?? '');
 }
 
 export function decodeBytes(tokens: readonly TokenId[], skipSpecialTokens: boolean): string {
-  const shown = tokens.filter((token) => token < FIRST_SPECIAL || !skipSpecialTokens);
+  const shown = tokens.filter((token) => !isSpecial(token) || !skipSpecialTokens);
   return Buffer.concat(shown.map(tokenBytes)).toString('utf8');
+}
+
+function isSpecial(token: TokenId): boolean {
+  return token >= FIRST_SPECIAL && token < FIRST_THINK;
 }
 
 export interface FakeTextOptions {
@@ -45,9 +52,8 @@ export class FakeTextStream {
 
   /** Adds one token; `matched` says whether it completed a stop string. */
   push(token: TokenId): void {
-    const special = SPECIAL_TOKENS[token - FIRST_SPECIAL];
-    if (special === undefined) this.#text += this.#decoder.decode(Uint8Array.of(token), { stream: true });
-    else if (!this.#options.skipSpecialTokens) this.#text += special;
+    if (!isSpecial(token)) this.#text += this.#decoder.decode(tokenBytes(token), { stream: true });
+    else if (!this.#options.skipSpecialTokens) this.#text += ADDED_TOKENS[token - FIRST_SPECIAL];
     for (const stop of this.#options.stopStrings) {
       const at = this.#text.indexOf(stop, this.#sent);
       if (at === -1) continue;

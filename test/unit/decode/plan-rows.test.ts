@@ -40,6 +40,14 @@ describe('the rows of a step', () => {
     ]);
   });
 
+  it('of prompts that are told of are so many in a step at most, and others fill it', () => {
+    const told = (length: number) => placed({ prompt: length, promptLogprobs: 0 }).sequence;
+    expect(plan([told(200)], 256)).toEqual([[64, 0]]);
+    expect(plan([told(40), told(40), inPrompt(100), told(40)], 256)).toEqual([[40, 0], [24, 0], [100, 0], null]);
+    expect(planRows([told(200)], 256)[0]?.complete).toBe(false);
+    expect(planRows([told(64)], 256)[0]?.complete).toBe(true);
+  });
+
   it('go to prompts in order of arrival, but not all of them to one that cannot end in this step', () => {
     expect(plan([inPrompt(5), inPrompt(5), inPrompt(5)], 10)).toEqual([[5, 0], [5, 0], null]);
     expect(plan([inPrompt(5), inPrompt(5), inPrompt(5)], 8)).toEqual([

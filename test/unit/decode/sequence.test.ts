@@ -65,6 +65,22 @@ describe('a sequence', () => {
     expect(sequence.emitted).toBe(2);
   });
 
+  it('ends when its processor has, for a stop', () => {
+    const seen: number[] = [];
+    const processor = {
+      process: () => undefined,
+      push: (token: number) => seen.push(token),
+      get ended() {
+        return seen.includes(7);
+      },
+      [Symbol.dispose]: () => undefined,
+    };
+    const { sequence } = placed({ processor, maxTokens: 2 });
+    expect(sequence.emit(8)).toBe(false);
+    expect(sequence.emit(7)).toBe(true);
+    expect(sequence.ending).toEqual({ reason: 'stop', stopReason: null });
+  });
+
   it('ends at its limit, for a stop when the last token is one', () => {
     const { sequence } = placed({ maxTokens: 2 });
     expect([sequence.emit(1), sequence.emit(2)]).toEqual([false, true]);

@@ -252,8 +252,8 @@ describe('what the engine is asked', () => {
 describe('a request that cannot be served', () => {
   test.each<readonly [string, object, number, string, string | null]>([
     ['another model', { prompt: 'x', model: 'gpt-4' }, 404, 'model_not_found', 'model'],
-    ['a token that is none', { prompt: [1, 259] }, 400, 'invalid_value', 'prompt'],
-    ['a stop token that is none', { prompt: 'x', stop_token_ids: [259] }, 400, 'invalid_value', 'stop_token_ids'],
+    ['a token that is none', { prompt: [1, 261] }, 400, 'invalid_value', 'prompt'],
+    ['a stop token that is none', { prompt: 'x', stop_token_ids: [261] }, 400, 'invalid_value', 'stop_token_ids'],
     ['a prompt without room for an answer', { prompt: 'x'.repeat(512) }, 400, 'context_length_exceeded', 'prompt'],
     [
       'options of a stream without one',

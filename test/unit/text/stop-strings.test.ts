@@ -81,6 +81,15 @@ describe('StopStringMatcher', () => {
     );
   });
 
+  it('passes over stop strings in text that is not searched, and finds one that ends behind it', () => {
+    const matcher = new StopStringMatcher(['END', 'N'], { includeStopString: false });
+    expect([matcher.pass('an END'), matcher.pass(' E'), matcher.pass('N')]).toEqual(['an END', ' ', '']);
+    expect(matcher.push('D')).toEqual({ text: '', match: { stopString: 'END', dropped: '' } });
+    expect(matcher.pass('x')).toBe('');
+    const other = new StopStringMatcher(['END', 'N'], { includeStopString: false });
+    expect([other.pass('EN'), other.push('x').text, other.push('N').match?.stopString]).toEqual(['', 'ENx', 'N']);
+  });
+
   it('does nothing without stop strings', () => {
     expect(run(['a', 'b'], []).texts).toEqual(['a', 'b']);
   });
