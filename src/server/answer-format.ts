@@ -37,6 +37,8 @@ export interface AnswerFormat {
   readonly chunkObject: string;
   /** The request field that holds the prompt. */
   readonly promptParam: string;
+  /** How many rivals of each prompt token the writers want to know; null: no logprobs. */
+  readonly promptLogprobs: number | null;
   /** @param index of the choice, which answers the prompt */
   writer(index: number, prompt: EncodedPrompt): ChoiceWriter;
 }

@@ -42,7 +42,7 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
   }
   for await (const { choice, event } of events) {
     if (event.type === 'tokens') {
-      completionTokens += event.tokens.length;
+      completionTokens += emittedTokens(plan, event.tokens.length);
       for (const delta of writers[choice]!.delta(event)) yield chunk([delta]);
       continue;
     }
@@ -50,14 +50,14 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
     const isLast = !finishes.includes(undefined);
     // Without a usage chunk the statistics ride on the chunk that ends the last choice.
     const metrics = isLast && !params.includeUsage ? metricsField(head, finishes) : {};
-    const last = writers[choice]!.final(told(event));
+    const last = writers[choice]!.final(told(event, plan));
     for (const [i, delta] of last.entries()) yield chunk([delta], i === last.length - 1 ? metrics : {});
   }
   const complete = allFinished(finishes);
   if (!params.includeUsage) return;
   yield {
     ...envelope(head, format.chunkObject, []),
-    usage: usage(promptTokens, sumTokens(complete), cachedTokens(plan, complete)),
+    usage: usage(promptTokens, sumTokens(plan, complete), cachedTokens(plan, complete)),
     ...metricsField(head, complete),
   };
 }
@@ -72,11 +72,11 @@ export async function wholeAnswer(head: AnswerHead, events: Events): Promise<obj
     else finishes[choice] = event;
   }
   const complete = allFinished(finishes);
-  const choices = complete.map((finish, choice) => writers[choice]!.whole(told(finish)));
+  const choices = complete.map((finish, choice) => writers[choice]!.whole(told(finish, head.plan)));
   return {
     ...envelope(head, format.object, choices),
     ...writers[0]!.answerFields(),
-    usage: usage(promptTokens, sumTokens(complete), cachedTokens(head.plan, complete)),
+    usage: usage(promptTokens, sumTokens(head.plan, complete), cachedTokens(head.plan, complete)),
     ...metricsField(head, complete),
   };
 }
@@ -110,17 +110,19 @@ function metricsField(head: AnswerHead, finishes: readonly (FinishEvent | undefi
   const { plan, specMetrics } = head;
   return {
     metrics: requestMetrics(complete, { level: specMetrics, seed: plan.seed }),
-    ...(plan.params.trace ? { trace: complete.flatMap((finish, choice) => traceLines(finish, choice, plan.engine)) } : {}),
+    ...(plan.params.details.trace
+      ? { trace: complete.flatMap((finish, choice) => traceLines(finish, choice, plan.engine)) }
+      : {}),
   };
 }
 
 /** `runChoices` turns `aborted` into an error before it comes here, and an `error` is thrown. */
-function told(finish: FinishEvent): AnswerFinish {
+function told(finish: FinishEvent, { params }: GenerationPlan): AnswerFinish {
   const { reason, stopReason } = finish;
   if (reason === 'aborted' || reason === 'error') {
     throw new AppError('internal', `Expected an answer that ended by itself, got one that ended with ${reason}.`);
   }
-  return { reason, stopReason };
+  return params.maxTokens === 0 ? { reason: 'length', stopReason: null } : { reason, stopReason };
 }
 
 function allFinished(finishes: readonly (FinishEvent | undefined)[]): readonly FinishEvent[] {
@@ -137,6 +139,11 @@ function cachedTokens({ params }: GenerationPlan, finishes: readonly (FinishEven
   return finishes.reduce((sum, finish, choice) => sum + (choice % params.n === 0 ? (finish?.cachedTokens ?? 0) : 0), 0);
 }
 
-function sumTokens(finishes: readonly FinishEvent[]): number {
-  return finishes.reduce((sum, finish) => sum + finish.completionTokens, 0);
+function sumTokens(plan: GenerationPlan, finishes: readonly FinishEvent[]): number {
+  return finishes.reduce((sum, finish) => sum + emittedTokens(plan, finish.completionTokens), 0);
+}
+
+/** The token that the prompt's own step chooses is none of an answer that was to have none. */
+function emittedTokens({ params }: GenerationPlan, tokens: number): number {
+  return params.maxTokens === 0 ? 0 : tokens;
 }

@@ -8,6 +8,7 @@ export function chatFormat(): AnswerFormat {
     object: 'chat.completion',
     chunkObject: 'chat.completion.chunk',
     promptParam: 'messages',
+    promptLogprobs: null,
     writer: (index) => new ChatWriter(index),
   };
 }

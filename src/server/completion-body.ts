@@ -11,22 +11,23 @@ import type { RequestLimits } from './server-config.ts';
 export function createCompletionBodyParser(limits: RequestLimits): ParseBody {
   const parse = createCompletionRequestParser(limits);
   return (body) => {
-    const { params, prompts } = parse(body);
+    const { params, prompts, echo } = parse(body);
     return {
       params,
       promptCount: prompts.length,
       prompts(engine) {
         const texts = prompts.filter((prompt) => typeof prompt === 'string');
         checkTextLength(texts, engine.info, 'prompt');
-        return prompts.map((prompt) => encodePrompt(engine, prompt));
+        return prompts.map((prompt) => encodePrompt(engine, prompt, params.addSpecialTokens ?? true));
       },
-      format: () => completionFormat(),
+      format: (engine) => completionFormat({ engine, params, echo }),
+      structure: () => ({ structure: params.structure?.structure ?? null, structureAfter: null }),
     };
   };
 }
 
-function encodePrompt(engine: Engine, prompt: Prompt): EncodedPrompt {
-  if (typeof prompt === 'string') return { text: prompt, tokens: engine.encode(prompt, { addSpecialTokens: true }) };
+function encodePrompt(engine: Engine, prompt: Prompt, addSpecialTokens: boolean): EncodedPrompt {
+  if (typeof prompt === 'string') return { text: prompt, tokens: engine.encode(prompt, { addSpecialTokens }) };
   checkTokenRange('prompt', prompt, engine.info);
   return { text: null, tokens: prompt };
 }

@@ -1,5 +1,6 @@
 /** From a checked request to what the engine runs: one GenerateRequest per choice. */
 import type { SamplingParams } from '../core/sampling-params.ts';
+import type { TokenRules } from '../core/token-rules.ts';
 import type { Engine, EngineInfo, GenerateRequest } from '../engine/engine.ts';
 import type { AnswerFormat, EncodedPrompt } from './answer-format.ts';
 import { choiceSeed } from './choice-seed.ts';
@@ -27,6 +28,7 @@ export interface PlanInput {
   readonly format: AnswerFormat;
   readonly params: GenerationParams;
   readonly prompts: readonly EncodedPrompt[];
+  readonly rules: TokenRules;
   readonly seed: number;
 }
 
@@ -52,7 +54,8 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       id: `${runId}-${choice}`,
       promptTokens: tokens,
       sampling: { ...sampling, seed: choiceSeed(seed, choice) },
-      maxTokens: params.maxTokens,
+      // Of an answer without tokens only the prompt is told; it is computed by the step that chooses a first one.
+      maxTokens: params.maxTokens === 0 ? 1 : params.maxTokens,
       stopTokenIds: params.stopTokenIds,
       stopStrings: params.stopStrings,
       includeStopString: params.includeStopString,
@@ -62,7 +65,10 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       draftTokens: params.draftTokens,
       priority: params.priority,
       cacheSalt: params.cacheSalt,
-      trace: params.trace,
+      trace: params.details.trace,
+      rules: input.rules,
+      logprobs: params.details.logprobs,
+      promptLogprobs: format.promptLogprobs,
     })),
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.tokens.length, 0),
   };

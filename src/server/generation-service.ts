@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../core/app-error.ts';
 import type { Engine, EngineInfo, EngineStatus } from '../engine/engine.ts';
 import { type AnswerHead, answerChunks, wholeAnswer } from './answer.ts';
+import type { EncodedPrompt } from './answer-format.ts';
 import type { AnswerRecord } from './answer-record.ts';
 import { createChatBodyParser } from './chat/chat-body.ts';
 import { runChoices, startEvents } from './choice-events.ts';
@@ -11,7 +12,9 @@ import { createCompletionBodyParser } from './completion-body.ts';
 import { type GenerationPlan, planGeneration } from './generation-plan.ts';
 import type { ServerMetrics } from './metrics.ts';
 import type { ParseBody } from './parsed-request.ts';
+import type { GenerationParams } from './schemas/generation-fields.ts';
 import { fieldError } from './schemas/parse-request.ts';
+import { toTokenRules } from './schemas/rule-fields.ts';
 import { checkTokenRange } from './schemas/token-range.ts';
 import type { ServerConfig } from './server-config.ts';
 
@@ -62,14 +65,14 @@ export class GenerationService {
    * @param requestId Names the answer unless the body brings a `request_id`.
    * @throws AppError what cannot be served, and why.
    */
-  plan(kind: GenerationKind, body: unknown, requestId: string): GenerationPlan {
+  async plan(kind: GenerationKind, body: unknown, requestId: string): Promise<GenerationPlan> {
     const engine = this.readyEngine();
     const parsed = this.#parse[kind](body);
     const { params, promptCount } = parsed;
     const { info } = engine;
     checkModel(params.model, info);
     checkTokenRange('stop_token_ids', params.stopTokenIds, info);
-    if (params.trace && !this.#options.config.allowTrace) {
+    if (params.details.trace && !this.#options.config.allowTrace) {
       throw fieldError('trace', 'false or absent, as this server runs without --allow-trace', true);
     }
     const choices = params.n * promptCount;
@@ -87,7 +90,8 @@ export class GenerationService {
       engine,
       format: parsed.format(engine),
       params,
-      prompts: parsed.prompts(engine),
+      prompts: parsed.prompts(engine).map((prompt) => truncate(prompt, params, info)),
+      rules: { ...toTokenRules(params.rules, engine), ...parsed.structure(engine) },
       seed: params.seed ?? this.#options.randomSeed(),
     });
   }
@@ -129,7 +133,7 @@ export class GenerationService {
       plan,
       created: Math.floor(clock.epochMs() / 1000),
       systemFingerprint: systemFingerprint(plan.engine.info, version),
-      specMetrics: plan.params.specMetrics ?? config.perRequestSpecMetrics,
+      specMetrics: plan.params.details.specMetrics ?? config.perRequestSpecMetrics,
     };
   }
 }
@@ -156,6 +160,17 @@ export function checkModel(model: string | null, info: EngineInfo): void {
       details: { param: 'model' },
     },
   );
+}
+
+/** @throws AppError `invalid_request` for more tokens than a context has */
+function truncate(prompt: EncodedPrompt, { truncatePromptTokens: asked, maxTokens }: GenerationParams, info: EngineInfo) {
+  if (asked === null) return prompt;
+  if (asked > info.maxContext) {
+    throw fieldError('truncate_prompt_tokens', `at most the context of ${info.maxContext} tokens`, asked);
+  }
+  const most = asked === -1 ? Math.max(info.maxContext - Math.max(maxTokens ?? 1, 1), 1) : asked;
+  if (prompt.tokens.length <= most) return prompt;
+  return { text: null, tokens: prompt.tokens.slice(-most) };
 }
 
 /** Changes whenever answers may: another version, model or drafter. */

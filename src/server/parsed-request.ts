@@ -1,3 +1,4 @@
+import type { TokenRules } from '../core/token-rules.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AnswerFormat, EncodedPrompt } from './answer-format.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
@@ -9,6 +10,8 @@ export interface ParsedRequest {
   /** @throws AppError for what this engine cannot take */
   prompts(engine: Engine): readonly EncodedPrompt[];
   format(engine: Engine): AnswerFormat;
+  /** What the answer must match, and from where on. */
+  structure(engine: Engine): Pick<TokenRules, 'structure' | 'structureAfter'>;
 }
 
 /** Checks the body of one route; throws AppError `invalid_request` naming the field that cannot be served as written. */

@@ -12,6 +12,14 @@ export interface RequestLimits {
   readonly maxStopLength: number;
   readonly maxStopTokenIds: number;
   readonly maxMessages: number;
+  /** Entries of `logit_bias`. */
+  readonly maxLogitBias: number;
+  readonly maxBadWords: number;
+  readonly maxAllowedTokenIds: number;
+  /** UTF-16 units of a schema, pattern, grammar or of all choices together. */
+  readonly maxGrammarLength: number;
+  /** Texts among which an answer has to be. */
+  readonly maxChoiceTexts: number;
   /** Answers of one request: n times the number of prompts. */
   readonly maxChoices: number;
   /** Tokens that all answers of one request may have together. */
@@ -66,6 +74,11 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
     maxStopLength: 1024,
     maxStopTokenIds: 128,
     maxMessages: 2048,
+    maxLogitBias: 1024,
+    maxBadWords: 256,
+    maxAllowedTokenIds: 16_384,
+    maxGrammarLength: 65_536,
+    maxChoiceTexts: 1024,
     maxChoices: 128,
     maxRequestTokens: 262_144,
   },

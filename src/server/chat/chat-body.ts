@@ -15,9 +15,10 @@ export function createChatBodyParser(limits: RequestLimits): ParseBody {
       prompts(engine) {
         checkTextLength([messages.map(({ content }) => content).join('')], engine.info, 'messages');
         const text = engine.renderChat(messages);
-        return [{ text, tokens: engine.encode(text, { addSpecialTokens: false }) }];
+        return [{ text, tokens: engine.encode(text, { addSpecialTokens: params.addSpecialTokens ?? false }) }];
       },
       format: () => chatFormat(),
+      structure: () => ({ structure: params.structure?.structure ?? null, structureAfter: null }),
     };
   };
 }

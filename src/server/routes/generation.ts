@@ -44,7 +44,7 @@ async function respond(
 ): Promise<Response> {
   const requestId = context.get('requestId');
   const access = context.get('access');
-  const plan = service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId);
+  const plan = await service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId);
   const { params } = plan;
   const { signal } = context.req.raw;
   if (!params.stream) return Response.json(await service.whole(plan, access.record, signal));

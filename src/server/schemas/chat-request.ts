@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { ChatMessage } from '../../engine/engine.ts';
 import type { RequestLimits } from '../server-config.ts';
+import { boundedArray } from './bounded.ts';
+import { CHAT_LOGPROB_FIELDS, chatLogprobCount } from './detail-fields.ts';
 import { type GenerationParams, generationFields, maxTokensField, toGenerationParams } from './generation-fields.ts';
 import { NEUTRAL_CHAT_FIELDS, NEUTRAL_FIELDS, NEUTRAL_MESSAGE_FIELDS } from './neutral-field.ts';
 import { fieldError, parseRequest } from './parse-request.ts';
@@ -33,6 +35,7 @@ export function createChatRequestParser(limits: RequestLimits): ParseChatRequest
     ...generationFields(limits),
     ...NEUTRAL_FIELDS,
     ...NEUTRAL_CHAT_FIELDS,
+    ...CHAT_LOGPROB_FIELDS,
     messages: boundedArray(messageSchema, limits.maxMessages).describe(`a list of 1 to ${limits.maxMessages} messages`),
     max_tokens: maxTokensField(),
     max_completion_tokens: maxTokensField(),
@@ -45,16 +48,13 @@ export function createChatRequestParser(limits: RequestLimits): ParseChatRequest
     }
     return {
       messages: fields.messages.map(toChatMessage),
-      params: toGenerationParams(fields, maxCompletionTokens ?? maxTokens ?? null),
+      params: toGenerationParams(
+        fields,
+        { maxTokens: maxCompletionTokens ?? maxTokens ?? null, logprobs: chatLogprobCount(fields) },
+        limits,
+      ),
     };
   };
-}
-
-/** A list whose length is checked before its elements, so that a huge wrong one costs one issue and not a million. */
-function boundedArray<Item extends z.ZodType>(item: Item, max: number) {
-  return z
-    .custom<readonly unknown[]>((value) => Array.isArray(value) && value.length >= 1 && value.length <= max)
-    .pipe(z.array(item));
 }
 
 function toChatMessage(message: z.infer<typeof messageSchema>): ChatMessage {

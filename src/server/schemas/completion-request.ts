@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { AppError } from '../../core/app-error.ts';
 import type { RequestLimits } from '../server-config.ts';
-import { type GenerationParams, generationFields, maxTokensField, toGenerationParams } from './generation-fields.ts';
+import { logprobCount } from './detail-fields.ts';
+import { type GenerationParams, generationFields, toGenerationParams } from './generation-fields.ts';
 import { NEUTRAL_COMPLETION_FIELDS, NEUTRAL_FIELDS } from './neutral-field.ts';
-import { parseRequest } from './parse-request.ts';
+import { fieldError, parseRequest } from './parse-request.ts';
 
 const DEFAULT_MAX_TOKENS = 16;
 
@@ -13,6 +14,8 @@ export type Prompt = string | readonly number[];
 export interface CompletionRequest {
   readonly prompts: readonly Prompt[];
   readonly params: GenerationParams;
+  /** Whether the text begins with the prompt's. */
+  readonly echo: boolean;
 }
 
 /** Parses the body of `POST /v1/completions`. */
@@ -27,12 +30,17 @@ export function createCompletionRequestParser(limits: RequestLimits): ParseCompl
     prompt: z
       .custom<string | readonly string[] | readonly number[] | readonly (readonly number[])[]>(isPromptField)
       .describe('a string, a list of strings, a list of token ids or a list of lists of token ids, none of them empty'),
-    max_tokens: maxTokensField(),
+    max_tokens: z.int().min(0).nullish().describe('a whole number from 1, or 0 with echo'),
+    logprobs: logprobCount(),
+    echo: z.boolean().nullish().describe('true or false'),
   });
   return (body) => {
     const fields = parseRequest(schema, body);
     const prompts = toPrompts(fields.prompt);
-    const params = toGenerationParams(fields, fields.max_tokens ?? DEFAULT_MAX_TOKENS);
+    const maxTokens = fields.max_tokens ?? DEFAULT_MAX_TOKENS;
+    const echo = fields.echo ?? false;
+    if (maxTokens === 0 && !echo) throw fieldError('max_tokens', 'a whole number from 1, or 0 with echo', 0);
+    const params = toGenerationParams(fields, { maxTokens, logprobs: fields.logprobs ?? null }, limits);
     const choices = prompts.length * params.n;
     if (choices > limits.maxChoices) {
       throw new AppError(
@@ -41,7 +49,7 @@ export function createCompletionRequestParser(limits: RequestLimits): ParseCompl
         { details: { param: params.n > 1 ? 'n' : 'prompt', code: 'invalid_value' } },
       );
     }
-    return { prompts, params };
+    return { prompts, params, echo };
   };
 }
 

@@ -1,8 +1,11 @@
 /** The request fields that both routes share, and what they mean to the engine. */
 import { z } from 'zod';
 import { REQUEST_ID_PATTERN } from '../request-id.ts';
-import type { RequestLimits, SpecMetricsLevel } from '../server-config.ts';
+import type { RequestLimits } from '../server-config.ts';
+import { type AnswerDetails, DETAIL_FIELDS, toAnswerDetails } from './detail-fields.ts';
 import { fieldError } from './parse-request.ts';
+import { type RuleParams, ruleFields, toRuleParams } from './rule-fields.ts';
+import { type AskedStructure, structureFields, toStructure } from './structure-fields.ts';
 
 const MAX_DRAFTER_NAME = 256;
 const MAX_DRAFT_TOKENS = 1024;
@@ -48,12 +51,18 @@ export function generationFields(limits: RequestLimits) {
       .nullish()
       .describe('1 to 128 letters, digits, dots, underscores and dashes'),
     speculative: flag(),
-    trace: flag(),
     drafter: z.string().max(MAX_DRAFTER_NAME).nullish().describe('the name of a drafter, or none'),
     draft_tokens: z.int().min(0).max(MAX_DRAFT_TOKENS).nullish().describe(`a whole number from 0 to ${MAX_DRAFT_TOKENS}`),
     priority: z.int().nullish().describe('a whole number; lower ones are served earlier'),
     cache_salt: z.string().min(1).max(MAX_CACHE_SALT).nullish().describe(`1 to ${MAX_CACHE_SALT} characters`),
-    spec_decode_metrics: z.enum(['none', 'summary', 'detailed']).nullish().describe('"none", "summary" or "detailed"'),
+    add_special_tokens: flag(),
+    truncate_prompt_tokens: z
+      .union([z.literal(-1), z.int().min(1)])
+      .nullish()
+      .describe('a whole number from 1, or -1 for what the context has room for'),
+    ...ruleFields(limits),
+    ...structureFields(limits),
+    ...DETAIL_FIELDS,
   } as const;
 }
 
@@ -90,21 +99,39 @@ export interface GenerationParams {
   readonly priority: number;
   /** Null: prefixes are shared with all who have none. */
   readonly cacheSalt: string | null;
-  /** Null: as the server is configured. */
-  readonly specMetrics: SpecMetricsLevel | null;
-  /** Tell what happened in each round. */
-  readonly trace: boolean;
+  /** Null: as the route is used to. */
+  readonly addSpecialTokens: boolean | null;
+  /** Tokens at the end of the prompt that are kept; -1: as many as leave room for the answer; null: all. */
+  readonly truncatePromptTokens: number | null;
+  readonly rules: RuleParams;
+  readonly structure: AskedStructure | null;
+  readonly details: AnswerDetails;
+}
+
+/** What each route says in its own words. */
+export interface RouteParams {
+  /** Null: what the context leaves. */
+  readonly maxTokens: number | null;
+  /** How many rivals to tell of each token; null: no logprobs. */
+  readonly logprobs: number | null;
 }
 
 /**
  * The fields as the engine will want them.
  * @throws AppError `invalid_request` for fields that contradict each other.
  */
-export function toGenerationParams(fields: ParsedFields, maxTokens: number | null): GenerationParams {
+export function toGenerationParams(
+  fields: ParsedFields,
+  { maxTokens, logprobs }: RouteParams,
+  limits: RequestLimits,
+): GenerationParams {
   const { stream_options: options } = fields;
   if (options?.include_usage && !fields.stream) throw fieldError('stream_options', 'absent unless stream is true', options);
   if (options?.continuous_usage_stats && !options.include_usage) {
     throw fieldError('stream_options.continuous_usage_stats', 'false unless include_usage is true', true);
+  }
+  if (fields.stream && fields.prompt_logprobs != null) {
+    throw fieldError('prompt_logprobs', 'absent when stream is true', fields.prompt_logprobs);
   }
   const topK = fields.top_k ?? undefined;
   const stop = fields.stop ?? [];
@@ -130,7 +157,10 @@ export function toGenerationParams(fields: ParsedFields, maxTokens: number | nul
     draftTokens: fields.draft_tokens ?? null,
     priority: fields.priority ?? 0,
     cacheSalt: fields.cache_salt ?? null,
-    specMetrics: fields.spec_decode_metrics ?? null,
-    trace: fields.trace ?? false,
+    addSpecialTokens: fields.add_special_tokens ?? null,
+    truncatePromptTokens: fields.truncate_prompt_tokens ?? null,
+    rules: toRuleParams(fields, maxTokens),
+    structure: toStructure(fields, limits),
+    details: toAnswerDetails(fields, logprobs),
   };
 }

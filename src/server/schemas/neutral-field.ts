@@ -1,5 +1,6 @@
 /** Fields of the OpenAI and vLLM APIs that are accepted while they ask for nothing. */
 import { z } from 'zod';
+import { isPlainObject } from './bounded.ts';
 
 /** Marks a refusal as "known but not supported", apart from a plain wrong value. */
 export const UNSUPPORTED = { unsupported: true } as const;
@@ -23,30 +24,12 @@ const emptyList = () => neutral('[]', (value) => Array.isArray(value) && value.l
 const emptyObject = () => neutral('{}', (value) => isPlainObject(value) && Object.keys(value).length === 0);
 /** A note of the caller's that no answer depends on. */
 const text = () => neutral('a string', (value) => typeof value === 'string');
-const plainText = () =>
-  neutral('{"type":"text"}', (value) => isPlainObject(value) && value['type'] === 'text' && Object.keys(value).length === 1);
-
-function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Neutral fields of both routes. */
 export const NEUTRAL_FIELDS = {
-  presence_penalty: exactly(0),
-  frequency_penalty: exactly(0),
-  repetition_penalty: exactly(1),
   length_penalty: exactly(1),
-  logit_bias: emptyObject(),
-  min_tokens: exactly(0),
-  bad_words: emptyList(),
-  allowed_token_ids: nothing(),
-  prompt_logprobs: nothing(),
-  truncate_prompt_tokens: nothing(),
   spaces_between_special_tokens: exactly(true),
-  return_token_ids: exactly(false),
-  return_tokens_as_token_ids: exactly(false),
-  response_format: plainText(),
-  structured_outputs: nothing(),
+  use_beam_search: exactly(false),
   stream_interval: exactly(1),
   store: exactly(false),
   service_tier: exactly('auto', 'default'),
@@ -58,16 +41,11 @@ export const NEUTRAL_FIELDS = {
 /** Neutral fields of `/v1/completions` alone. */
 export const NEUTRAL_COMPLETION_FIELDS = {
   best_of: exactly(1),
-  echo: exactly(false),
   suffix: exactly(''),
-  logprobs: nothing(),
-  add_special_tokens: exactly(true),
 } as const;
 
 /** Neutral fields of `/v1/chat/completions` alone. */
 export const NEUTRAL_CHAT_FIELDS = {
-  logprobs: exactly(false),
-  top_logprobs: exactly(0),
   tools: emptyList(),
   tool_choice: exactly('none', 'auto'),
   // Without tools there are no calls whose order could matter.
@@ -82,7 +60,7 @@ export const NEUTRAL_CHAT_FIELDS = {
   web_search_options: nothing(),
   add_generation_prompt: exactly(true),
   continue_final_message: exactly(false),
-  add_special_tokens: exactly(false),
+  echo: exactly(false),
   chat_template: nothing(),
   chat_template_kwargs: emptyObject(),
   include_reasoning: exactly(true),

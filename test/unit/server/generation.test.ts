@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/core/app-error.ts';
+import { NO_RULES } from '../../../src/core/token-rules.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { Gate } from '../../support/gate.ts';
 import { until, within } from '../../support/labelled-timeout.ts';
@@ -195,6 +196,9 @@ describe('what the engine is asked', () => {
         priority: 7,
         cacheSalt: 'mine',
         trace: false,
+        rules: NO_RULES,
+        logprobs: null,
+        promptLogprobs: null,
       },
     ]);
   });

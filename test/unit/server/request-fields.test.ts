@@ -38,8 +38,29 @@ describe('the fields of both routes', () => {
       draftTokens: null,
       priority: 0,
       cacheSalt: null,
-      trace: false,
-      specMetrics: null,
+      addSpecialTokens: null,
+      truncatePromptTokens: null,
+      rules: {
+        allowedTokenIds: null,
+        logitBias: new Map(),
+        minTokens: 0,
+        badWords: [],
+        repetitionPenalty: 1,
+        frequencyPenalty: 0,
+        presencePenalty: 0,
+      },
+      structure: null,
+      details: {
+        logprobs: null,
+        promptLogprobs: null,
+        tokenIds: false,
+        tokensAsIds: false,
+        trace: false,
+        specMetrics: null,
+        metaInfo: false,
+        specTokensDetails: false,
+        timings: false,
+      },
     };
     expect(completion({}).params).toEqual({ ...defaults, maxTokens: 16 });
     expect(chat({}).params).toEqual({ ...defaults, maxTokens: null });
@@ -68,6 +89,23 @@ describe('the fields of both routes', () => {
       draft_tokens: 3,
       priority: -2,
       cache_salt: 's',
+      presence_penalty: -2,
+      frequency_penalty: 2,
+      repetition_penalty: 1.2,
+      logit_bias: { 5: -100, 0: 1.5 },
+      min_tokens: 7,
+      bad_words: ['no', ' never'],
+      allowed_token_ids: [1, 2, 3],
+      prompt_logprobs: null,
+      logprobs: 0,
+      truncate_prompt_tokens: -1,
+      add_special_tokens: false,
+      return_token_ids: true,
+      return_tokens_as_token_ids: true,
+      structured_outputs: { regex: 'a+' },
+      return_meta_info: true,
+      return_spec_tokens_details: true,
+      timings_per_token: true,
       trace: true,
       spec_decode_metrics: 'detailed',
     });
@@ -93,8 +131,32 @@ describe('the fields of both routes', () => {
       draftTokens: 3,
       priority: -2,
       cacheSalt: 's',
-      trace: true,
-      specMetrics: 'detailed',
+      addSpecialTokens: false,
+      truncatePromptTokens: -1,
+      rules: {
+        allowedTokenIds: [1, 2, 3],
+        logitBias: new Map([
+          [5, -100],
+          [0, 1.5],
+        ]),
+        minTokens: 7,
+        badWords: ['no', ' never'],
+        repetitionPenalty: 1.2,
+        frequencyPenalty: 2,
+        presencePenalty: -2,
+      },
+      structure: { structure: { kind: 'regex', pattern: 'a+' }, param: 'structured_outputs.regex' },
+      details: {
+        logprobs: 0,
+        promptLogprobs: null,
+        tokenIds: true,
+        tokensAsIds: true,
+        trace: true,
+        specMetrics: 'detailed',
+        metaInfo: true,
+        specTokensDetails: true,
+        timings: true,
+      },
     });
   });
 
@@ -157,9 +219,91 @@ describe('the fields of both routes', () => {
     ['cache_salt', ''],
     ['spec_decode_metrics', 'all'],
     ['model', 5],
+    ['presence_penalty', 2.1],
+    ['presence_penalty', '0'],
+    ['frequency_penalty', -2.1],
+    ['repetition_penalty', 0],
+    ['repetition_penalty', 101],
+    ['logit_bias', []],
+    ['logit_bias', 5],
+    ['logit_bias', Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1]))],
+    ['min_tokens', -1],
+    ['min_tokens', 17],
+    ['bad_words', 'no'],
+    ['bad_words', Array.from({ length: 257 }, () => 'x')],
+    ['allowed_token_ids', []],
+    ['allowed_token_ids', Array.from({ length: 16_385 }, () => 1)],
+    ['prompt_logprobs', 21],
+    ['prompt_logprobs', -1],
+    ['logprobs', 21],
+    ['logprobs', true],
+    ['truncate_prompt_tokens', 0],
+    ['truncate_prompt_tokens', -2],
+    ['return_token_ids', 1],
+    ['echo', 1],
+    ['response_format', 'json'],
+    ['response_format', { type: 'yaml' }],
+    ['structured_outputs', {}],
+    ['structured_outputs', { regex: 'a', choice: ['a'] }],
+    ['structured_outputs', 'json'],
   ])('refuse %s: %j by name', (field, value) => {
     const param = field === 'stop_token_ids' ? 'stop_token_ids[0]' : field;
     expect(() => completion({ [field]: value })).toThrow(refusal(param, 'invalid_value'));
+  });
+
+  test.each<readonly [string, string, unknown]>([
+    ['logit_bias', 'logit_bias.5', { 5: 101 }],
+    ['logit_bias', 'logit_bias.x', { x: 1 }],
+    ['bad_words', 'bad_words[1]', ['a', ' ']],
+    ['allowed_token_ids', 'allowed_token_ids[1]', [1, -1]],
+    ['structured_outputs', 'structured_outputs.regex', { regex: '' }],
+    ['structured_outputs', 'structured_outputs.regex', { regex: 'x'.repeat(65_537) }],
+    ['structured_outputs', 'structured_outputs.choice', { choice: [] }],
+    ['structured_outputs', 'structured_outputs.choice', { choice: Array.from({ length: 65 }, () => 'x'.repeat(1024)) }],
+    ['structured_outputs', 'structured_outputs.json', { json: { title: 'x'.repeat(65_536) } }],
+    ['structured_outputs', 'structured_outputs.json', { json: '{' }],
+    ['structured_outputs', 'structured_outputs.json_object', { json_object: false }],
+    [
+      'response_format',
+      'response_format.json_schema.schema',
+      { type: 'json_schema', json_schema: { name: 'x', schema: { title: 'x'.repeat(65_536) } } },
+    ],
+  ])('refuse a part of %s by name: %s', (field, param, value) => {
+    expect(() => completion({ [field]: value })).toThrow(refusal(param, 'invalid_value'));
+  });
+
+  const schema = { type: 'object' };
+  test.each<readonly [object, unknown]>([
+    [{ response_format: { type: 'text' } }, null],
+    [{ response_format: { type: 'json_object' } }, { kind: 'json-object' }],
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true, schema } } },
+      { kind: 'json-schema', schema: '{"type":"object"}' },
+    ],
+    [
+      { response_format: { type: 'structural_tag', structures: [], triggers: [] } },
+      { kind: 'structural-tag', tag: '{"type":"structural_tag","structures":[],"triggers":[]}' },
+    ],
+    [{ structured_outputs: { json: schema } }, { kind: 'json-schema', schema: '{"type":"object"}' }],
+    [{ structured_outputs: { json: '{ }' } }, { kind: 'json-schema', schema: '{ }' }],
+    [{ structured_outputs: { regex: 'a|b' } }, { kind: 'regex', pattern: 'a|b' }],
+    [{ structured_outputs: { choice: ['a', 'b'] } }, { kind: 'choice', choices: ['a', 'b'] }],
+    [{ structured_outputs: { grammar: 'root ::= "a"' } }, { kind: 'grammar', ebnf: 'root ::= "a"' }],
+    [{ structured_outputs: { json_object: true } }, { kind: 'json-object' }],
+    [{ structured_outputs: { structural_tag: { a: 1 } } }, { kind: 'structural-tag', tag: '{"a":1}' }],
+  ])('ask for a structure: %j', (fields, structure) => {
+    for (const parse of [completion, chat]) expect(parse(fields).params.structure?.structure ?? null).toEqual(structure);
+  });
+
+  test('ask for one structure at most', () => {
+    const both = { response_format: { type: 'json_object' }, structured_outputs: { json_object: true } };
+    for (const parse of [completion, chat])
+      expect(() => parse(both)).toThrow(refusal('structured_outputs.json_object', 'invalid_value'));
+  });
+
+  test('do not stream what is said of the prompt', () => {
+    for (const parse of [completion, chat])
+      expect(() => parse({ stream: true, prompt_logprobs: 1 })).toThrow(refusal('prompt_logprobs', 'invalid_value'));
   });
 
   test('refuse an unknown field by name, at any depth', () => {
@@ -175,18 +319,9 @@ describe('the fields of both routes', () => {
 
 describe('fields that are accepted while they ask for nothing', () => {
   test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
-    ['presence_penalty', [0], [0.5, '0']],
-    ['frequency_penalty', [0], [-1]],
-    ['repetition_penalty', [1], [1.1]],
-    ['logit_bias', [{}], [{ 5: 1 }, []]],
-    ['min_tokens', [0], [1]],
-    ['response_format', [{ type: 'text' }], [{ type: 'json_object' }]],
-    ['structured_outputs', [], [{ regex: 'x' }]],
     ['store', [false], [true]],
     ['service_tier', ['auto', 'default'], ['flex']],
     ['metadata', [{ a: 'b' }], ['text']],
-    ['return_token_ids', [false], [true]],
-    ['truncate_prompt_tokens', [], [10]],
   ])('%s, on both routes', (field, neutral, asking) => {
     for (const parse of [completion, chat]) {
       for (const value of [null, ...neutral]) expect(() => parse({ [field]: value })).not.toThrow();
@@ -196,17 +331,13 @@ describe('fields that are accepted while they ask for nothing', () => {
 
   test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
     ['best_of', [1], [2]],
-    ['echo', [false], [true]],
     ['suffix', [''], ['end']],
-    ['logprobs', [], [0, 5]],
   ])('%s, on completions', (field, neutral, asking) => {
     for (const value of [null, ...neutral]) expect(() => completion({ [field]: value })).not.toThrow();
     for (const value of asking) expect(() => completion({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
   });
 
   test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
-    ['logprobs', [false], [true]],
-    ['top_logprobs', [0], [5]],
     ['tools', [[]], [[{ type: 'function' }]]],
     ['tool_choice', ['none', 'auto'], ['required']],
     ['parallel_tool_calls', [true, false], ['yes']],
@@ -217,6 +348,27 @@ describe('fields that are accepted while they ask for nothing', () => {
   ])('%s, on chat', (field, neutral, asking) => {
     for (const value of [null, ...neutral]) expect(() => chat({ [field]: value })).not.toThrow();
     for (const value of asking) expect(() => chat({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
+  });
+});
+
+describe('logprobs', () => {
+  test('are a number on completions', () => {
+    expect(completion({ logprobs: 5 }).params.details.logprobs).toBe(5);
+    expect(completion({ logprobs: 0 }).params.details.logprobs).toBe(0);
+  });
+
+  test('are a switch and a number in chats', () => {
+    expect(chat({ logprobs: true }).params.details.logprobs).toBe(0);
+    expect(chat({ logprobs: true, top_logprobs: 20 }).params.details.logprobs).toBe(20);
+    expect(chat({ logprobs: false, top_logprobs: 0 }).params.details.logprobs).toBeNull();
+    for (const fields of [{ top_logprobs: 1 }, { logprobs: false, top_logprobs: 1 }, { logprobs: true, top_logprobs: 21 }])
+      expect(() => chat(fields)).toThrow(refusal('top_logprobs', 'invalid_value'));
+  });
+});
+
+describe('an echo', () => {
+  test('may come without an answer', () => {
+    expect(completion({ echo: true, max_tokens: 0 })).toMatchObject({ echo: true, params: { maxTokens: 0 } });
   });
 });
 
