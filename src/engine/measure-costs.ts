@@ -1,5 +1,5 @@
 /** What steps and drafts cost on this machine, measured once before the first request. */
-import { CostModel, type StepPoint } from '../decode/draft-length/cost-model.ts';
+import { CostModel, type CostPoint } from '../decode/draft-length/cost-model.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 
@@ -29,38 +29,41 @@ export async function measureCosts(target: Target, drafters: readonly Drafter[])
       fastest.set(count, Math.min(ms, fastest.get(count) ?? Number.POSITIVE_INFINITY));
     }
   }
-  const points: StepPoint[] = [...fastest].map(([count, ms]) => ({ rows: count, ms })).sort((a, b) => a.rows - b.rows);
+  const points: CostPoint[] = [...fastest].map(([count, ms]) => ({ rows: count, ms })).sort((a, b) => a.rows - b.rows);
 
   const models: CostModel[] = [];
   for (const drafter of drafters) {
     cache.truncate(0);
-    models.push(new CostModel(points, await draftCost(target, drafter, cache, tokens.slice(0, context))));
+    models.push(new CostModel(points, await draftCosts(target, drafter, cache, tokens.slice(0, context))));
   }
   return models;
 }
 
-/** Milliseconds of a full draft that takes in a row or two first, as in a round. */
-async function draftCost(
+/** Drafts of one token and of the longest kind, which take in a row or two first, as in a round. */
+async function draftCosts(
   target: Target,
   drafter: Drafter,
   cache: ReturnType<Target['openCache']>,
   tokens: readonly number[],
-): Promise<number> {
+): Promise<CostPoint[]> {
   const never = new AbortController().signal;
   using state = drafter.open();
   const anchor = tokens[0] as number;
-  let fastest = Number.POSITIVE_INFINITY;
   const prompt = await target.step([{ cache, tokens, logitsFrom: tokens.length }]);
   state.observe({ position: 0, tokens, taps: prompt.taps, firstRow: 0 });
   await drafter.propose([{ state, anchor, budget: 0 }], never);
-  for (let repeat = 0; repeat < REPEATS; repeat++) {
-    const position = cache.length;
-    const row = await target.step([{ cache, tokens: [anchor], logitsFrom: 0 }]);
-    state.observe({ position, tokens: [anchor], taps: row.taps, firstRow: 0 });
-    const request = { state, anchor, budget: drafter.maxDraftTokens };
-    fastest = Math.min(fastest, await timed(() => drafter.propose([request], never)));
+  const points: CostPoint[] = [];
+  for (const budget of new Set([1, drafter.maxDraftTokens])) {
+    let fastest = Number.POSITIVE_INFINITY;
+    for (let repeat = 0; repeat < REPEATS; repeat++) {
+      const position = cache.length;
+      const row = await target.step([{ cache, tokens: [anchor], logitsFrom: 0 }]);
+      state.observe({ position, tokens: [anchor], taps: row.taps, firstRow: 0 });
+      fastest = Math.min(fastest, await timed(() => drafter.propose([{ state, anchor, budget }], never)));
+    }
+    points.push({ rows: budget, ms: fastest });
   }
-  return fastest;
+  return points;
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {

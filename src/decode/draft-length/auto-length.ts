@@ -4,98 +4,100 @@ import type { Sequence } from '../sequence.ts';
 import { AcceptanceModel } from './acceptance-model.ts';
 import { bestLengths } from './best-lengths.ts';
 import type { CostModel } from './cost-model.ts';
+import { DraftValue } from './draft-value.ts';
 import type { DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
 
-/**
- * Each sequence has an account of what its drafts have saved, in plain rounds of its own. Single drafts say little: one
- * in two fails even where drafting pays, so it goes on until this much is lost.
- */
-const CREDIT = 1.5;
-/** Savings that count: more would hide for long that the text has changed. */
-const MOST_SAVED = 3;
-/** Rounds without drafts after that, which keep the loss at 2 %; doubled each time that it is lost again. */
-const FIRST_PAUSE = 75;
-const LAST_PAUSE = 300;
-/** Share of the newest draft in the typical gain, from which a new sequence starts as if it had made so many drafts. */
-const TYPICAL_RATE = 0.02;
-const HEAD_START = 10;
-/** Rounds that the longest useful draft is remembered for. */
-const REACH_ROUNDS = 16;
+/** Share of the time that may go into drafts which are not expected to pay, to find out whether they do. */
+const PROBING = 0.01;
 
-/** What is known of one sequence. */
-interface Experience {
-  /** Milliseconds that drafting has saved; null before the first draft. */
-  balance: number | null;
-  /** Rounds that are still to go by without a draft. */
-  pause: number;
-  nextPause: number;
-  /** Lengths chosen in the last rounds, newest last. */
-  readonly chosen: number[];
+/** A sequence that may have a draft, how long it would be, and what it is expected to be worth. */
+interface Candidate {
+  readonly sequence: Sequence;
+  readonly budget: number;
+  readonly tokens: number;
+  readonly value: number | null;
 }
+
+type Asked = { readonly sequence: Sequence; readonly budget: number };
+type Drafted = { readonly sequence: Sequence; readonly proposal: Proposal };
 
 /**
  * Two decisions each round, for all sequences of a step together.
  *
- * Whether to draft: a sequence whose drafts have cost more than they saved goes without for a while, and then gets
- * another chance, as text changes. How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its
- * survival; {@link bestLengths} takes those that raise the expected tokens per millisecond.
+ * Whom to draft for: the sequences whose drafts are worth most ({@link DraftValue}), as many as together are worth more than
+ * drafting for them costs. One of the others gets a draft when {@link PROBING} has saved up for it, as text changes.
+ *
+ * How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its survival;
+ * {@link bestLengths} takes those that raise the expected tokens per millisecond.
  */
 export class AutoLength implements LengthPolicy {
   readonly #costs: CostModel;
   readonly #acceptance = new AcceptanceModel();
-  readonly #experience = new WeakMap<Sequence, Experience>();
-  /** Gain of the average sequence, where a new one starts, by the number of sequences in the step. */
-  readonly #typicalGains = new Map<number, number>();
+  readonly #values = new DraftValue();
+  /** Milliseconds that a probe may cost. */
+  #probeMs = 0;
+  /** The sequence that has a probe in this round. */
+  #probed: Sequence | null = null;
+  /** Round of the last draft. */
+  readonly #lastDraft = new WeakMap<Sequence, number>();
+  #round = 0;
 
   /** @param costs of the target and of this drafter, on this machine */
   constructor(costs: CostModel) {
     this.#costs = costs;
   }
 
-  ask(
-    sequences: readonly { readonly sequence: Sequence; readonly budget: number }[],
-    step: StepContext,
-  ): readonly DraftLimit[] {
+  ask(sequences: readonly Asked[], step: StepContext): readonly DraftLimit[] {
+    this.#round += 1;
+    const { decoding } = step;
+    const able: Candidate[] = sequences
+      .filter(({ budget }) => budget > 0)
+      .map(({ sequence, budget }) => ({
+        sequence,
+        budget,
+        tokens: Math.min(budget, this.#values.reach(sequence, decoding) ?? budget),
+        value: this.#values.of(sequence, decoding),
+      }));
+    const chosen = new Map(this.#worthDrafting(able, decoding).map((candidate) => [candidate.sequence, candidate]));
+    const probed = this.#probe(
+      able.filter(({ sequence }) => !chosen.has(sequence)),
+      decoding,
+    );
+    if (probed !== null) chosen.set(probed.sequence, probed);
+    this.#probed = probed?.sequence ?? null;
     return sequences.map(({ sequence, budget }) => {
       if (budget === 0) return { tokens: 0, reason: null };
-      const experience = this.#experienceOf(sequence);
-      if (experience.pause > 0) {
-        experience.pause--;
-        return { tokens: 0, reason: step.decoding > 1 ? 'load' : 'low-acceptance' };
-      }
-      // A draft one longer than was of use lately finds out when more would be.
-      const reach = experience.chosen.length < REACH_ROUNDS ? budget : Math.max(...experience.chosen) + 1;
-      return { tokens: Math.min(budget, reach), reason: reach < budget ? 'low-confidence' : null };
+      const candidate = chosen.get(sequence);
+      if (candidate === undefined) return { tokens: 0, reason: decoding > 1 ? 'load' : 'low-acceptance' };
+      this.#lastDraft.set(sequence, this.#round);
+      return { tokens: candidate.tokens, reason: candidate.tokens < budget ? 'low-confidence' : null };
     });
   }
 
-  trim(
-    drafts: readonly { readonly sequence: Sequence; readonly proposal: Proposal }[],
-    step: StepContext,
-    draftMs: number,
-  ): readonly DraftLimit[] {
+  trim(drafts: readonly Drafted[], step: StepContext, draftMs: number): readonly DraftLimit[] {
+    const { decoding } = step;
     const drafting = drafts.filter(({ proposal }) => proposal.tokens.length > 0);
-    if (drafting.length > 0) this.#costs.observeDraft(drafting.length, draftMs);
+    const drafted = drafting.reduce((sum, { proposal }) => sum + proposal.tokens.length, 0);
+    if (drafted > 0) this.#costs.observeDraft(drafted, drafting.length, draftMs);
     const survivals = drafts.map(({ sequence, proposal }) => this.#survivals(sequence, proposal));
-    const plainRows = step.decoding - drafts.length + step.promptRows;
-    const stepMs = (rows: number) => this.#costs.stepMs(rows + plainRows, step.decoding);
-    const choice = bestLengths(survivals, draftMs, stepMs);
+    const plainRows = decoding - drafts.length + step.promptRows;
+    const stepMs = (rows: number) => this.#costs.stepMs(rows + plainRows, decoding);
+    const { lengths, expectedMs } = bestLengths(survivals, draftMs, stepMs);
 
     const plainMs = stepMs(drafts.length);
-    const msPerToken = plainMs / step.decoding;
-    const draftRows = choice.lengths.reduce((sum, length) => sum + length, 0);
-    const msPerRow = draftRows === 0 ? 0 : (choice.expectedMs - draftMs - plainMs) / draftRows;
+    const tokensPerMs = decoding / plainMs;
+    const draftRows = lengths.reduce((sum, length) => sum + length, 0);
+    const rowTokens = draftRows === 0 ? 0 : ((expectedMs - draftMs - plainMs) * tokensPerMs) / draftRows;
     return drafts.map(({ sequence, proposal }, i) => {
-      const length = choice.lengths[i] as number;
-      if (proposal.tokens.length > 0) {
-        const extraTokens = (survivals[i] as readonly number[]).slice(0, length).reduce((sum, survival) => sum + survival, 0);
-        const gain = extraTokens * msPerToken - length * msPerRow - draftMs / drafting.length;
-        this.#learnGain(sequence, length, step.decoding, gain, msPerToken);
+      const length = lengths[i] as number;
+      const offered = proposal.tokens.length;
+      if (offered > 0) {
+        const expected = (survivals[i] as readonly number[]).slice(0, length).reduce((sum, survival) => sum + survival, 0);
+        this.#values.learn(sequence, decoding, expected - length * rowTokens, length);
       }
-      return {
-        tokens: length,
-        reason: length < proposal.tokens.length ? (step.decoding > 1 ? 'load' : 'low-confidence') : null,
-      };
+      // Without a token verified now and then, nothing would be learned of what is accepted.
+      const tokens = sequence === this.#probed ? Math.max(length, Math.min(1, offered)) : length;
+      return { tokens, reason: tokens < offered ? (decoding > 1 ? 'load' : 'low-confidence') : null };
     });
   }
 
@@ -111,36 +113,44 @@ export class AutoLength implements LengthPolicy {
     this.#costs.observeStep(rows, sequences, verifyMs);
   }
 
+  /** The sequences whose drafts, made together, are worth more than making them costs. */
+  #worthDrafting(able: readonly Candidate[], decoding: number): readonly Candidate[] {
+    // A first draft tells more than any guess.
+    if (able.some(({ value }) => value === null)) return able;
+    const sorted = able.toSorted((a, b) => (b.value as number) - (a.value as number));
+    const msPerToken = this.#costs.stepMs(decoding, decoding) / decoding;
+    let best = { count: 0, netMs: 0 };
+    let savedMs = 0;
+    let tokens = 0;
+    for (const [index, candidate] of sorted.entries()) {
+      savedMs += (candidate.value as number) * msPerToken;
+      tokens += candidate.tokens;
+      const netMs = savedMs - this.#costs.draftMs(tokens, index + 1);
+      if (netMs > best.netMs) best = { count: index + 1, netMs };
+    }
+    return sorted.slice(0, best.count);
+  }
+
+  /** The one that has gone without a draft for longest, if it may have one. */
+  #probe(others: readonly Candidate[], decoding: number): Candidate | null {
+    if (others.length === 0) return null;
+    const last = ({ sequence }: Candidate) => this.#lastDraft.get(sequence) ?? 0;
+    const longest = others.reduce((oldest, candidate) => (last(candidate) < last(oldest) ? candidate : oldest));
+    const plainMs = this.#costs.stepMs(decoding, decoding);
+    const rowMs = this.#costs.stepMs(decoding + 1, decoding) - plainMs;
+    const costMs = this.#costs.draftMs(longest.tokens, 1) + rowMs;
+    this.#probeMs += PROBING * plainMs;
+    if (this.#probeMs < costMs) return null;
+    this.#probeMs -= costMs;
+    return longest;
+  }
+
   #survivals(sequence: Sequence, proposal: Proposal): readonly number[] {
     let survival = 1;
     return proposal.tokens.map((_, slot) => {
       survival *= this.#acceptance.probability(slotOf(sequence, proposal, slot));
       return survival;
     });
-  }
-
-  #learnGain(sequence: Sequence, length: number, decoding: number, gain: number, plainMs: number): void {
-    const experience = this.#experienceOf(sequence);
-    const typical = this.#typicalGains.get(decoding) ?? 0;
-    this.#typicalGains.set(decoding, typical + TYPICAL_RATE * (gain - typical));
-    const before = experience.balance ?? HEAD_START * typical;
-    experience.balance = Math.min(before + gain, MOST_SAVED * plainMs);
-    experience.chosen.push(length);
-    if (experience.chosen.length > REACH_ROUNDS) experience.chosen.shift();
-    if (experience.balance === MOST_SAVED * plainMs) experience.nextPause = FIRST_PAUSE;
-    if (experience.balance >= -CREDIT * plainMs) return;
-    experience.pause = experience.nextPause;
-    experience.nextPause = Math.min(experience.nextPause * 2, LAST_PAUSE);
-    experience.balance = 0;
-  }
-
-  #experienceOf(sequence: Sequence): Experience {
-    let experience = this.#experience.get(sequence);
-    if (experience === undefined) {
-      experience = { balance: null, pause: 0, nextPause: FIRST_PAUSE, chosen: [] };
-      this.#experience.set(sequence, experience);
-    }
-    return experience;
   }
 }
 

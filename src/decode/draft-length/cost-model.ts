@@ -1,91 +1,105 @@
 /** What a step and a draft cost, measured and kept up to date. */
+import { RunningLine } from './running-line.ts';
 
-/** A measured point: `ms` for a step of `rows` rows of one sequence. */
-export interface StepPoint {
+/** A measured point: `ms` for a step of `rows` rows of one sequence, or for a draft of so many tokens. */
+export interface CostPoint {
   readonly rows: number;
   readonly ms: number;
 }
 
-/** Share of a new observation in a running estimate. */
-const RATE = 0.05;
-/** An observation this many times the estimate says more about the machine's other work than about the step. */
-const OUTLIER = 3;
+const AS_MEASURED = { first: 1, second: 1 };
 
 /**
- * Time of a target step by its rows, and of a draft by the sequences it serves.
+ * Time of a target step by its rows, and of a draft by its tokens.
  *
- * The shape over rows is measured at start (cost grows about as base + slope · rows, with a kink at one row); later
- * observations move the whole curve, by the number of sequences in the step, since longer contexts, more slots and a
- * busier machine slow all row counts alike.
+ * The shapes are measured at start with one sequence (cost grows about as base + slope · rows, with a kink at one row).
+ * Later observations say, for each number of sequences, what the least step and draft cost, and rows beyond them: with more
+ * sequences the base is shared, and a draft row costs nearly as much as any other. Longer contexts and a busier machine move
+ * both all the time.
  */
 export class CostModel {
-  readonly #points: readonly StepPoint[];
-  /** Observed over predicted, by sequences. */
-  readonly #scale = new Map<number, number>();
-  /** Milliseconds of a draft, by sequences. */
-  readonly #draftMs = new Map<number, number>();
-  readonly #firstDraftMs: number;
+  readonly #step: CostCurve;
+  readonly #draft: CostCurve;
+  readonly #steps = new Map<number, RunningLine>();
+  readonly #drafts = new Map<number, RunningLine>();
 
   /**
-   * @param points at least one, rows ascending
-   * @param draftMs of a draft for one sequence
+   * @param steps at least one point, rows ascending
+   * @param drafts of one sequence, by tokens; at least one point
    */
-  constructor(points: readonly StepPoint[], draftMs: number) {
-    // A measurement may find a larger step cheaper by chance; a model that believes it would ask for it.
+  constructor(steps: readonly CostPoint[], drafts: readonly CostPoint[]) {
+    this.#step = new CostCurve(steps);
+    this.#draft = new CostCurve(drafts);
+  }
+
+  /** Milliseconds of a step of `rows` rows over `sequences` sequences, one of each at least. */
+  stepMs(rows: number, sequences: number): number {
+    return expected(this.#steps, sequences, this.#step.parts(rows, sequences));
+  }
+
+  /** Milliseconds of a draft of `tokens` tokens, all together, for `sequences` sequences. */
+  draftMs(tokens: number, sequences: number): number {
+    return expected(this.#drafts, sequences, this.#draft.parts(tokens, sequences));
+  }
+
+  /** Of a step that only decodes: rows of prompts cost differently. */
+  observeStep(rows: number, sequences: number, ms: number): void {
+    observe(this.#steps, sequences, this.#step.parts(rows, sequences), ms);
+  }
+
+  observeDraft(tokens: number, sequences: number, ms: number): void {
+    observe(this.#drafts, sequences, this.#draft.parts(tokens, sequences), ms);
+  }
+}
+
+/** Straight between its points and beyond the last two. */
+class CostCurve {
+  readonly #points: readonly CostPoint[];
+
+  constructor(points: readonly CostPoint[]) {
+    // A measurement may find more rows cheaper by chance; a model that believes it would ask for them.
     let least = 0;
     this.#points = points.map(({ rows, ms }) => {
       least = Math.max(least, ms);
       return { rows, ms: least };
     });
-    this.#firstDraftMs = draftMs;
   }
 
-  /** Milliseconds of a step of `rows` rows over `sequences` sequences. */
-  stepMs(rows: number, sequences: number): number {
-    return this.#shape(rows) * (this.#scale.get(sequences) ?? this.#nearestScale(sequences));
+  /** What the least number of rows costs, one for each sequence, and what the others cost beyond it. */
+  parts(rows: number, sequences: number): readonly [least: number, beyond: number] {
+    const least = this.#at(sequences);
+    return [least, Math.max(this.#at(rows) - least, 0)];
   }
 
-  /** Milliseconds of a draft for `sequences` sequences. */
-  draftMs(sequences: number): number {
-    const known = this.#draftMs.get(sequences);
-    if (known !== undefined) return known;
-    let nearest = { sequences: 1, ms: this.#draftMs.get(1) ?? this.#firstDraftMs };
-    for (const [count, ms] of this.#draftMs) {
-      if (Math.abs(count - sequences) < Math.abs(nearest.sequences - sequences)) nearest = { sequences: count, ms };
-    }
-    return nearest.ms;
-  }
-
-  observeStep(rows: number, sequences: number, ms: number): void {
-    const scale = this.#scale.get(sequences) ?? this.#nearestScale(sequences);
-    const seen = ms / this.#shape(rows);
-    this.#scale.set(sequences, scale + RATE * (Math.min(seen, OUTLIER * scale) - scale));
-  }
-
-  observeDraft(sequences: number, ms: number): void {
-    const estimate = this.draftMs(sequences);
-    this.#draftMs.set(sequences, estimate + RATE * (Math.min(ms, OUTLIER * estimate) - estimate));
-  }
-
-  /** The measured curve, straight between its points and beyond the last two. */
-  #shape(rows: number): number {
+  #at(rows: number): number {
     const points = this.#points;
     const last = points.length - 1;
     const after = points.findIndex((point) => point.rows >= rows);
-    if (after === 0 || last === 0) return (points[0] as StepPoint).ms;
-    const right = points[after === -1 ? last : after] as StepPoint;
-    const left = points[(after === -1 ? last : after) - 1] as StepPoint;
+    if (after === 0 || last === 0) return (points[0] as CostPoint).ms;
+    const right = points[after === -1 ? last : after] as CostPoint;
+    const left = points[(after === -1 ? last : after) - 1] as CostPoint;
     return left.ms + ((right.ms - left.ms) * (rows - left.rows)) / (right.rows - left.rows);
   }
+}
 
-  #nearestScale(sequences: number): number {
-    let nearest: number | null = null;
-    let scale = 1;
-    for (const [count, value] of this.#scale) {
-      if (nearest !== null && Math.abs(count - sequences) >= Math.abs(nearest - sequences)) continue;
-      nearest = count;
-      scale = value;
-    }
-    return scale;
+type Lines = Map<number, RunningLine>;
+type Parts = readonly [least: number, beyond: number];
+
+function expected(lines: Lines, sequences: number, parts: Parts): number {
+  return line(lines, sequences, parts).at(...parts);
+}
+
+function observe(lines: Lines, sequences: number, parts: Parts, ms: number): void {
+  lines.set(sequences, line(lines, sequences, parts).observed(...parts, ms));
+}
+
+/** Of this number of sequences; before it is known it is taken to be as that of the nearest one that is. */
+function line(lines: Lines, sequences: number, [least]: Parts): RunningLine {
+  const known = lines.get(sequences);
+  if (known !== undefined) return known;
+  let near: number | null = null;
+  for (const count of lines.keys()) {
+    if (near === null || Math.abs(count - sequences) < Math.abs(near - sequences)) near = count;
   }
+  return RunningLine.from(least, near === null ? AS_MEASURED : (lines.get(near) as RunningLine));
 }

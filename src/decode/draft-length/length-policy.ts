@@ -31,6 +31,6 @@ export interface LengthPolicy {
   ): readonly DraftLimit[];
   /** After verifying. */
   learn(verified: readonly { readonly sequence: Sequence; readonly proposal: Proposal; readonly round: RoundRecord }[]): void;
-  /** Of every step that has decoding sequences; `rows` counts all of them, prompts' included. */
+  /** Of every step in which all sequences decode. */
   learnStep(rows: number, sequences: number, verifyMs: number): void;
 }

@@ -65,7 +65,7 @@ const lengths: fc.Arbitrary<LengthPolicy> = fc.oneof(
             { rows: 1, ms: 10 },
             { rows: 5, ms: 12 },
           ],
-          0.5,
+          [{ rows: 1, ms: 0.5 }],
         ),
       ),
   ),

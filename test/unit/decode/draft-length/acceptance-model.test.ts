@@ -18,10 +18,20 @@ describe('the probability of acceptance', () => {
 
   it('is learned for each slot, each tenth of confidence and each way of choosing by itself', () => {
     const model = new AcceptanceModel();
-    for (let i = 0; i < 400; i++) model.observe(slot(0.95), false);
-    for (const other of [slot(0.85), slot(0.95, 1), slot(0.95, 0, true), slot(null)]) {
-      expect(model.probability(other)).toBeGreaterThan(0.4);
+    const others = [slot(0.85), slot(0.95, 1), slot(0.95, 0, true), slot(null)];
+    for (let i = 0; i < 200; i++) {
+      model.observe(slot(0.95), false);
+      for (const other of others) model.observe(other, true);
     }
+    expect(model.probability(slot(0.95))).toBeLessThan(0.1);
+    for (const other of others) expect(model.probability(other)).toBeGreaterThan(0.9);
+  });
+
+  it('of what was never seen follows how true the drafter has been elsewhere, for each way of choosing by itself', () => {
+    const model = new AcceptanceModel();
+    for (let i = 0; i < 100; i++) model.observe(slot(0.8), i % 2 === 0);
+    expect(model.probability(slot(0.4, 1))).toBeCloseTo((0.4 * 0.5) / 0.8, 1);
+    expect(model.probability(slot(0.4, 1, true))).toBeCloseTo(0.4);
   });
 
   it('forgets: what is true now outweighs what was', () => {

@@ -7,13 +7,13 @@ import type { Sequence } from '../../../../src/decode/sequence.ts';
 /** A policy sees of a sequence only how it is sampled; the object itself tells it from others. */
 const sequence = () => ({ sampling: GREEDY }) as unknown as Sequence;
 const ALONE = { decoding: 1, promptRows: 0 };
-const costs = (slope = 1) =>
+const costs = (slope = 1, drafts = [{ rows: 1, ms: 1 }]) =>
   new CostModel(
     [
       { rows: 1, ms: 10 },
       { rows: 9, ms: 10 + 8 * slope },
     ],
-    1,
+    drafts,
   );
 const draftOf = (...probabilities: number[]) => ({ tokens: probabilities.map((_, i) => i), probabilities });
 
@@ -66,7 +66,7 @@ describe('draft lengths by expected gain', () => {
           { rows: 4, ms: 10.1 },
           { rows: 16, ms: 100 },
         ],
-        0.1,
+        [{ rows: 1, ms: 0.1 }],
       ),
     );
     const alone = policy.trim([{ sequence: sequence(), proposal: draftOf(0.8, 0.8) }], ALONE, 0.1);
@@ -75,6 +75,45 @@ describe('draft lengths by expected gain', () => {
     const together = policy.trim(crowd, { decoding: 8, promptRows: 0 }, 0.1);
     expect(together.map(({ tokens }) => tokens)).toEqual(crowd.map(() => 0));
     expect(new Set(together.map(({ reason }) => reason))).toEqual(new Set(['load']));
+  });
+
+  it('are drafted for those only whom drafts serve', () => {
+    const policy = new AutoLength(
+      costs(1, [
+        { rows: 1, ms: 1 },
+        { rows: 5, ms: 5 },
+      ]),
+    );
+    const good = sequence();
+    const bad = sequence();
+    const step = { decoding: 2, promptRows: 0 };
+    let badDrafts = 0;
+    let goodDrafts = 0;
+    for (let round = 0; round < 700; round++) {
+      const asked = policy.ask(
+        [good, bad].map((one) => ({ sequence: one, budget: 2 })),
+        step,
+      );
+      const proposals = asked.map(({ tokens }, i) => draftOf(...Array.from({ length: tokens }, () => (i === 0 ? 0.95 : 0.05))));
+      const drafts = [good, bad].map((one, i) => ({ sequence: one, proposal: proposals[i]! }));
+      const kept = policy.trim(
+        drafts,
+        step,
+        asked.reduce((sum, { tokens }) => sum + tokens, 0),
+      );
+      if (round >= 500 && asked[0]!.tokens > 0) goodDrafts++;
+      if (round >= 500 && asked[1]!.tokens > 0) badDrafts++;
+      policy.learn(
+        drafts.map((draft, i) => {
+          const drafted = kept[i]!.tokens;
+          const accepted = i === 0 ? drafted : 0;
+          return { ...draft, round: { drafted, evaluated: Math.min(accepted + 1, drafted), accepted, emitted: accepted + 1 } };
+        }),
+      );
+    }
+    expect(goodDrafts).toBe(200);
+    expect(badDrafts).toBeGreaterThan(0);
+    expect(badDrafts).toBeLessThan(30);
   });
 
   it('leave a budget of nothing as it is', () => {

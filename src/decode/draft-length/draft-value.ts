@@ -1,0 +1,77 @@
+/** What drafts have been worth, by the number of sequences in the step and by sequence. */
+import type { Sequence } from '../sequence.ts';
+
+/** Drafts of its own that a sequence needs to count as much as what is typical. */
+const TYPICAL_WEIGHT = 8;
+/** Older drafts of a sequence fade: text changes. */
+const FORGET = 0.98;
+/** Share of the newest draft in what is typical, once there were many. */
+const TYPICAL_RATE = 0.01;
+/** Drafts that the longest useful one is looked for in. */
+const REACH_DRAFTS = 16;
+
+interface Typical {
+  value: number;
+  drafts: number;
+  readonly lengths: number[];
+}
+
+/** How a sequence differs from what is typical. */
+interface Experience {
+  excess: number;
+  weight: number;
+  readonly lengths: number[];
+}
+
+/**
+ * Values are in tokens: those that a draft was expected to add, less what its rows cost at the price of plain tokens. What
+ * drafting itself costs is left out, so that a draft made for one sequence says what it is worth among many.
+ */
+export class DraftValue {
+  readonly #typical = new Map<number, Typical>();
+  readonly #experience = new WeakMap<Sequence, Experience>();
+
+  /** Expected value of a draft for a sequence; null when nothing is known yet of any. */
+  of(sequence: Sequence, decoding: number): number | null {
+    const typical = this.#near(decoding);
+    if (typical === null) return null;
+    const { excess, weight } = this.#experience.get(sequence) ?? { excess: 0, weight: 0 };
+    return typical.value + excess / (TYPICAL_WEIGHT + weight);
+  }
+
+  /** One more than the longest draft that was of use lately, which finds out when more would be; null: not known yet. */
+  reach(sequence: Sequence, decoding: number): number | null {
+    const own = this.#experience.get(sequence)?.lengths ?? [];
+    const lengths = own.length < REACH_DRAFTS ? (this.#near(decoding)?.lengths ?? []) : own;
+    return lengths.length < REACH_DRAFTS ? null : Math.max(...lengths) + 1;
+  }
+
+  /** @param length draft tokens that were worth their rows */
+  learn(sequence: Sequence, decoding: number, value: number, length: number): void {
+    const typical = this.#typical.get(decoding) ?? { value: 0, drafts: 0, lengths: [] };
+    const excess = value - typical.value;
+    typical.drafts += 1;
+    typical.value += Math.max(1 / typical.drafts, TYPICAL_RATE) * excess;
+    remember(typical.lengths, length);
+    this.#typical.set(decoding, typical);
+
+    const own = this.#experience.get(sequence) ?? { excess: 0, weight: 0, lengths: [] };
+    own.excess = own.excess * FORGET + (value - typical.value);
+    own.weight = own.weight * FORGET + 1;
+    remember(own.lengths, length);
+    this.#experience.set(sequence, own);
+  }
+
+  #near(decoding: number): Typical | null {
+    let near: number | null = null;
+    for (const count of this.#typical.keys()) {
+      if (near === null || Math.abs(count - decoding) < Math.abs(near - decoding)) near = count;
+    }
+    return near === null ? null : (this.#typical.get(near) ?? null);
+  }
+}
+
+function remember(lengths: number[], length: number): void {
+  lengths.push(length);
+  if (lengths.length > REACH_DRAFTS) lengths.shift();
+}

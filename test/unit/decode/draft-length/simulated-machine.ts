@@ -1,0 +1,103 @@
+/** A machine with known costs and drafts with known odds, on which policies can be compared without a clock. */
+import { GREEDY } from '../../../../src/core/sampling-params.ts';
+import { CostModel } from '../../../../src/decode/draft-length/cost-model.ts';
+import type { LengthPolicy } from '../../../../src/decode/draft-length/length-policy.ts';
+import type { Sequence } from '../../../../src/decode/sequence.ts';
+
+export interface Machine {
+  /** Milliseconds of a step. */
+  readonly stepMs: (rows: number, sequences: number) => number;
+  /** Milliseconds of a draft for so many sequences of so many tokens together. */
+  readonly draftMs: (sequences: number, tokens: number) => number;
+  /** Probability that a draft token with this confidence is accepted. */
+  readonly accepted: (confidence: number) => number;
+  /** Range of confidences, by slot. */
+  readonly confidence: (slot: number, random: number) => number;
+  /** Relative spread of single timings. */
+  readonly noise: number;
+  readonly longest: number;
+}
+
+/** Costs as the start of a server measures them: with one sequence. */
+export function measured({ stepMs, draftMs, longest }: Machine): CostModel {
+  const rows = [1, 2, 3, 5, 9, 16, 32];
+  return new CostModel(
+    rows.map((count) => ({ rows: count, ms: stepMs(count, 1) })),
+    [1, longest].map((tokens) => ({ rows: tokens, ms: draftMs(1, tokens) })),
+  );
+}
+
+/** Tokens per millisecond of `waves` times `clients` answers of `length` tokens each. */
+export function throughput(
+  machine: Machine,
+  policy: LengthPolicy,
+  { clients, length, waves }: { clients: number; length: number; waves: number },
+  seed = 1,
+): number {
+  const random = generator(seed);
+  const noisy = (ms: number) => ms * (1 + machine.noise * (2 * random() - 1));
+  let ms = 0;
+  for (let wave = 0; wave < waves; wave++) {
+    const left = new Map<Sequence, number>();
+    for (let i = 0; i < clients; i++) left.set({ sampling: GREEDY } as unknown as Sequence, length);
+    while (left.size > 0) {
+      const step = { decoding: left.size, promptRows: 0 };
+      const able = [...left].map(([sequence, room]) => ({ sequence, budget: Math.min(machine.longest, room - 1) }));
+      const asked = policy.ask(able, step);
+      const drafts = able.map(({ sequence }, i) => {
+        const probabilities = Array.from({ length: asked[i]!.tokens }, (_, slot) => machine.confidence(slot, random()));
+        return { sequence, proposal: { tokens: probabilities.map((_, slot) => slot), probabilities } };
+      });
+      const drafting = asked.filter(({ tokens }) => tokens > 0);
+      const draftMs =
+        drafting.length === 0
+          ? 0
+          : noisy(
+              machine.draftMs(
+                drafting.length,
+                drafting.reduce((sum, { tokens }) => sum + tokens, 0),
+              ),
+            );
+      const kept = policy.trim(drafts, step, draftMs);
+      const verified = drafts.map(({ sequence, proposal }, i) => {
+        const drafted = kept[i]!.tokens;
+        let accepted = 0;
+        while (accepted < drafted && random() < machine.accepted(proposal.probabilities[accepted]!)) accepted++;
+        const round = { drafted, evaluated: Math.min(accepted + 1, drafted), accepted, emitted: accepted + 1 };
+        return { sequence, proposal, round };
+      });
+      const rows = verified.reduce((sum, { round }) => sum + 1 + round.drafted, 0);
+      const stepMs = noisy(machine.stepMs(rows, left.size));
+      policy.learnStep(rows, left.size, stepMs);
+      policy.learn(verified);
+      ms += draftMs + stepMs;
+      for (const { sequence, round } of verified) {
+        const room = left.get(sequence)! - round.emitted;
+        if (room <= 0) left.delete(sequence);
+        else left.set(sequence, room);
+      }
+    }
+  }
+  return (clients * length * waves) / ms;
+}
+
+/** Drafts of one length, always. */
+export function always(tokens: number): LengthPolicy {
+  return {
+    ask: (sequences) => sequences.map(({ budget }) => ({ tokens: Math.min(tokens, budget), reason: null })),
+    trim: (drafts) => drafts.map(({ proposal }) => ({ tokens: proposal.tokens.length, reason: null })),
+    learn: () => undefined,
+    learnStep: () => undefined,
+  };
+}
+
+/** Mulberry32. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
