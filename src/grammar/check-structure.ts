@@ -1,0 +1,84 @@
+/** What can be said against a structure before anything tries to compile it. */
+import type { AnswerStructure } from '../core/token-rules.ts';
+import { checkSchema } from './check-schema.ts';
+import type { GrammarLimits } from './grammar-limits.ts';
+import { refusal } from './refusal.ts';
+
+/** @throws AppError `invalid_request` when it is larger than allowed, no JSON where it must be, or a schema that cannot be enforced */
+export function checkStructure(structure: AnswerStructure, limits: GrammarLimits): void {
+  switch (structure.kind) {
+    case 'json-object':
+      return;
+    case 'json-schema': {
+      checkText('the JSON schema', structure.schema, limits);
+      checkSchema(parseJson('the JSON schema', structure.schema), limits.maxRepetition);
+      return;
+    }
+    case 'structural-tag': {
+      checkText('the structural tag', structure.tag, limits);
+      checkSchemasWithin(parseJson('the structural tag', structure.tag), limits.maxRepetition);
+      return;
+    }
+    case 'regex':
+      if (structure.pattern === '') throw refusal('a regular expression', 'an empty one');
+      checkText('the regular expression', structure.pattern, limits);
+      return;
+    case 'grammar':
+      if (structure.ebnf.trim() === '') throw refusal('a grammar', 'an empty one');
+      checkText('the grammar', structure.ebnf, limits);
+      return;
+    case 'choice':
+      checkChoices(structure.choices, limits);
+  }
+}
+
+function checkText(what: string, text: string, limits: GrammarLimits): void {
+  checkBytes(what, text, limits);
+  const depth = deepest(text);
+  if (depth > limits.maxDepth) throw refusal(`at most ${limits.maxDepth} levels of brackets in ${what}`, `${depth}`);
+  for (const [, from, to] of text.matchAll(/\{\s*(\d*)\s*,?\s*(\d*)\s*\}/g)) {
+    const most = Math.max(Number(from), Number(to));
+    if (most > limits.maxRepetition) throw refusal(`at most ${limits.maxRepetition} repetitions in ${what}`, `${most}`);
+  }
+}
+
+function checkBytes(what: string, text: string, { maxBytes }: GrammarLimits): void {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > maxBytes) throw refusal(`at most ${maxBytes} bytes in ${what}`, `${bytes}`);
+}
+
+function checkChoices(choices: readonly string[], limits: GrammarLimits): void {
+  if (choices.length === 0) throw refusal('at least one choice', 'none');
+  if (choices.length > limits.maxChoices) throw refusal(`at most ${limits.maxChoices} choices`, `${choices.length}`);
+  checkBytes('the choices', choices.join(''), limits);
+}
+
+/** Levels of brackets, those in strings included: too careful for texts that quote very many of them. */
+function deepest(text: string): number {
+  let depth = 0;
+  let most = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at]!;
+    if (character === '\\') at++;
+    else if ('([{'.includes(character)) most = Math.max(most, ++depth);
+    else if (')]}'.includes(character)) depth = Math.max(0, depth - 1);
+  }
+  return most;
+}
+
+function parseJson(what: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw refusal(`JSON in ${what}`, `text that does not parse (${error instanceof Error ? error.message : error})`);
+  }
+}
+
+/** Schemas of tags, in XGrammar's format and in the older one of `structures` and `triggers`. */
+function checkSchemasWithin(value: unknown, maxRepetition: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    if (name === 'json_schema' || name === 'schema') checkSchema(inner, maxRepetition);
+    else checkSchemasWithin(inner, maxRepetition);
+  }
+}
