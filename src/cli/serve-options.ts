@@ -119,6 +119,15 @@ export function serveCommand() {
         'BLOCKDRAFT_DRAFTER_DIR',
       ),
     )
+    .addOption(
+      new Option(
+        '--watch-drafter <name=folder>',
+        'put each new checkpoint that a training run writes into the folder in the place of the named drafter',
+      )
+        .env('BLOCKDRAFT_WATCH_DRAFTER')
+        .argParser(collect)
+        .default([] as readonly string[], 'none'),
+    )
     .addOption(finalTapOption())
     .addOption(allowUnclaimedOption())
     .addOption(

@@ -14,9 +14,12 @@ import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
 import { validationProcess } from './validation-process.ts';
+import { replaceable, watchDrafter, watchedFolders } from './watch-drafter.ts';
 
 /** For what is still to be written when all answers have ended. */
 const LAST_WORD_MS = 1000;
+/** Time between two looks for new checkpoints. */
+const WATCH_POLL_MS = 5000;
 
 /** Runs until a signal ends it. */
 export async function serve(options: ServeOptions, version: string): Promise<void> {
@@ -29,6 +32,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   if (options.allowValidation && options.apiKey.length === 0) {
     throw new AppError('invalid_config', 'Expected --allow-validation with --api-key, got it without; add a key');
   }
+  const watched = watchedFolders(options.watchDrafter);
   let status: EngineStatus = { state: 'loading' };
   const logger = createStreamLogger({ format: options.logFormat });
   const model = options.servedModelName ?? basename(resolve(options.target));
@@ -62,8 +66,8 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     },
   });
 
-  const loading = new AbortController();
-  const stopped = stopOnSignal(logger, () => loading.abort());
+  const stopping = new AbortController();
+  const stopped = stopOnSignal(logger, () => stopping.abort());
   const bars = new Map<string, ProgressBar>();
   try {
     const opened = await openEngine({
@@ -77,7 +81,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       split: options.split ?? null,
       shadow: options.shadow.length === 0 ? null : { drafters: options.shadow, rate: options.shadowRate },
       auditRate: options.auditRate,
-      drafterDir: options.allowDrafterSwap ? (options.drafterDir ?? null) : null,
+      drafterDirs: [...(options.allowDrafterSwap ? [options.drafterDir ?? ''] : []), ...watched.map(({ path }) => path)],
       draftTokens: options.draftTokens,
       weights: options.weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
@@ -100,7 +104,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
         drafterLog(logger),
         auditLog(logger, options.auditDir ?? null, { version, model, options: auditFacts(options) }),
       ],
-      signal: loading.signal,
+      signal: stopping.signal,
       onProgress(what, done, total) {
         const bar = bars.get(what) ?? createProgressBar(`Preparing the ${what}`, formatBytes);
         bars.set(what, bar);
@@ -110,12 +114,18 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     });
     const { engine } = opened;
     try {
+      for (const { name } of watched) replaceable(engine, name);
       status = { state: 'ready', engine };
       process.stdout.write(`${banner(opened.summary, server.url, model, options.apiKey.length > 0)}\n`);
       if (options.syntheticAcceptance !== undefined) {
         logger.warn('drafts are kept by given rates, whatever the model says: the text is worth nothing', {
           syntheticAcceptance: options.syntheticAcceptance,
         });
+      }
+      for (const { name, path } of watched) {
+        watchDrafter({ engine, name, folder: path, pollMs: WATCH_POLL_MS, signal: stopping.signal, logger }).catch(
+          (error: unknown) => logger.error('watching for drafters ended', { drafter: name, error }),
+        );
       }
       opened.warmUp().catch((error: unknown) => logger.error('preparing for several sequences failed', { error }));
       await stopped;
@@ -132,7 +142,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     for (const bar of bars.values()) bar.end();
     status = { state: 'failed', message: error instanceof Error ? error.message : String(error) };
     await server.close();
-    if (!loading.signal.aborted) throw error;
+    if (!stopping.signal.aborted) throw error;
   }
 }
 
@@ -151,6 +161,7 @@ function drafterLog(logger: Logger): EngineObserver {
       const figures = { before: before?.mean, after: after?.mean, ...(reason === null ? {} : { reason }) };
       logger[state === 'rolled-back' ? 'warn' : 'info']('drafter swap', { drafter, path, state, ...figures });
     },
+    onSwapFailure: (drafter, path, reason) => logger.warn('drafter swap failed', { drafter, path, reason }),
     onShadowFailure: (drafter, reason) => logger.warn('shadow drafter failed', { drafter, reason }),
   };
 }

@@ -177,6 +177,10 @@ export class DecodeEngine implements Engine {
       const record = this.#swaps.replace(guard(next, this.#parts), path);
       for (const observer of observers) observer.onSwap?.(record);
       return record;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      for (const observer of observers) observer.onSwapFailure?.(name, path, reason);
+      throw error;
     } finally {
       this.#swapping = false;
       this.#wakeUp();

@@ -232,6 +232,8 @@ export interface EngineObserver {
   onQuarantine?(drafter: string, reason: string): void;
   /** A drafter was put in another one's place, or that was decided. */
   onSwap?(record: SwapRecord): void;
+  /** A drafter that was to take another one's place could not. */
+  onSwapFailure?(drafter: string, path: string, reason: string): void;
   /** An answer was decoded again without speculation. */
   onAudit?(report: AuditReport): void;
   /** A shadow drafter failed in a request, which was not touched by it. */

@@ -7,8 +7,8 @@ import type { DrafterContext, DrafterSource } from '../drafter/drafter-context.t
 import type { ServedDrafter } from './served-drafter.ts';
 
 export interface ReplacementContext {
-  /** Real path of the folder that drafters must lie in. */
-  readonly folder: string;
+  /** Real paths of the folders of which drafters must lie in one; relative paths are of the first. */
+  readonly folders: readonly string[];
   /** Layers that the target's graph shows. */
   readonly taps: readonly number[];
   readonly source: (path: string) => DrafterSource | null;
@@ -19,11 +19,11 @@ export interface ReplacementContext {
 
 /** @throws AppError `invalid_request` when it cannot be loaded or does not fit */
 export async function loadReplacement(
-  { folder, taps, source, context, lengths }: ReplacementContext,
+  { folders, taps, source, context, lengths }: ReplacementContext,
   replaced: ServedDrafter,
   path: string,
 ): Promise<ServedDrafter> {
-  const chosen = confined(folder, path);
+  const chosen = confined(folders, path);
   const { name, draftTokens } = replaced;
   try {
     const found = source(chosen);
@@ -51,10 +51,10 @@ export async function loadReplacement(
 }
 
 /** Links are followed before the folder is compared, so that none leads out of it. */
-function confined(folder: string, path: string): string {
-  const wanted = resolve(folder, path);
+function confined(folders: readonly string[], path: string): string {
+  const wanted = resolve(folders[0] ?? '', path);
   const real = existsSync(wanted) ? realpathSync(wanted) : null;
-  if (real?.startsWith(folder + sep) && statSync(real).isDirectory()) return real;
+  if (real !== null && folders.some((folder) => real.startsWith(folder + sep)) && statSync(real).isDirectory()) return real;
   throw refused(`Expected a folder inside the drafter folder of this server, got ${JSON.stringify(path)}`);
 }
 

@@ -69,8 +69,8 @@ export interface OpenEngineOptions {
   readonly shadow?: ShadowOptions | null;
   /** Share of the answers that are decoded again without speculation in idle time; default 0. */
   readonly auditRate?: number;
-  /** Folder whose drafters may take the place of loaded ones while the engine runs; null: none may. */
-  readonly drafterDir?: string | null;
+  /** Folders whose drafters may take the place of loaded ones while the engine runs; relative paths are of the first. */
+  readonly drafterDirs?: readonly string[];
   /** @param what is being prepared */
   readonly onProgress?: (what: string, doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
@@ -161,7 +161,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     cacheDir: options.cacheDir,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   };
-  const drafterDir = options.drafterDir == null ? null : realpathSync(options.drafterDir);
+  const drafterDirs = (options.drafterDirs ?? []).map((path) => realpathSync(path));
   const taps = [...new Set(sources.flatMap((source) => source.taps))];
   const loaded = await loadTarget({
     ...common,
@@ -219,12 +219,12 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       shadow: options.shadow ?? null,
       auditRate: options.auditRate ?? 0,
       loadDrafter:
-        drafterDir === null
+        drafterDirs.length === 0
           ? null
           : (replaced, path) =>
               loadReplacement(
                 {
-                  folder: drafterDir,
+                  folders: drafterDirs,
                   taps,
                   source: (chosen) => drafterFromName(chosen, folder, { finalTap, allowUnclaimed }),
                   context: { ...common, target: borrowTarget(loaded), loadDecoder },

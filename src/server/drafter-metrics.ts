@@ -58,7 +58,7 @@ export function createDrafterMetrics(registry: Registry, prefix: string, model_n
   );
   const swaps = counter(
     'drafter_swaps_total',
-    'Drafters put in the place of another one (watching), and what was decided of them.',
+    'Drafters put in the place of another one (watching), what was decided of them, and those that could not be (failed).',
     'state',
   );
   return {

@@ -243,6 +243,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     onQuarantine: (drafter) => quarantines(1, drafter),
     onShadowFailure: (drafter) => byDrafter.onShadowFailure(drafter),
     onSwap: ({ drafter, state }) => byDrafter.onSwap(drafter, state),
+    onSwapFailure: (drafter) => byDrafter.onSwap(drafter, 'failed'),
     onAudit: ({ outcome }) => audits(1, outcome),
     onTokenGap: (gapMs) => interToken(gapMs / 1000),
     onRejection: (limit) => rejections(1, limit),

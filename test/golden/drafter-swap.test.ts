@@ -1,14 +1,18 @@
 /** Drafters replaced while real models serve. */
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { watchDrafter } from '../../src/cli/watch-drafter.ts';
 import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { OpenedEngine } from '../../src/engine/open-engine.ts';
+import { until } from '../support/labelled-timeout.ts';
 import { openTestbed, TESTBED_DRAFTER, testbedPrompts } from '../support/testbed-engine.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'blockdraft-swap-'));
 const drafterDir = join(root, 'drafters');
+const run = join(root, 'run');
+const failures: string[][] = [];
 let opened: OpenedEngine;
 
 beforeAll(async () => {
@@ -21,7 +25,19 @@ beforeAll(async () => {
   const changed = text.replace(/("target_layer_ids"\s*:\s*\[)\s*(\d+)/, (_, before, id) => `${before}${Number(id) + 1}`);
   expect(changed).not.toBe(text);
   writeFileSync(config, changed);
-  opened = await openTestbed({ cacheDir: join(root, 'cache'), drafterDir });
+  mkdirSync(run);
+  opened = await openTestbed({
+    cacheDir: join(root, 'cache'),
+    drafterDirs: [drafterDir, run],
+    observers: [
+      {
+        onStart: () => undefined,
+        onStep: () => undefined,
+        onFinish: () => undefined,
+        onSwapFailure: (...failure) => failures.push(failure),
+      },
+    ],
+  });
 });
 
 afterAll(async () => {
@@ -78,4 +94,28 @@ it.each([
     message: expect.stringMatching(message),
   });
   expect(opened.engine.drafterStatus()[0]!.swaps).toHaveLength(swaps);
+});
+
+it('a checkpoint that is written into a watched folder serves; one with other taps is told and passed over', async () => {
+  const { engine } = opened;
+  const stop = new AbortController();
+  const current = () => engine.drafterStatus()[0]!;
+  failures.length = 0;
+  // The swap of the first test is undecided, and checkpoints would wait for its end.
+  const decided = {
+    drafterStatus: () => engine.drafterStatus().map((status) => ({ ...status, swaps: [] })),
+    loadDrafter: engine.loadDrafter.bind(engine),
+  };
+  const logger = { warn: () => undefined };
+  const watching = watchDrafter({ engine: decided, name: 'dflash', folder: run, pollMs: 10, signal: stop.signal, logger });
+  cpSync(join(drafterDir, 'other-taps'), join(run, 'step-1'), { recursive: true });
+  await until('the failure is told', () => failures.length > 0, 20_000);
+  expect(failures).toEqual([['dflash', expect.stringMatching(/run\/step-1$/), expect.stringMatching(/got one that taps/)]]);
+  cpSync(join(drafterDir, 'next'), join(run, 'step-2'), { recursive: true });
+  await until('the checkpoint is loaded', () => /step-2$/.test(current().folder ?? ''), 20_000);
+  stop.abort();
+  await watching;
+  expect(current().swaps.at(-1)).toMatchObject({ state: 'watching', path: expect.stringMatching(/run\/step-2$/) });
+  expect((await serve(0)).error).toBeNull();
+  expect(failures).toHaveLength(1);
 });

@@ -17,7 +17,7 @@ export interface Checkpoint {
  */
 export async function findCheckpoints(run: string): Promise<readonly Checkpoint[]> {
   if (!existsSync(run) || !statSync(run).isDirectory()) {
-    throw new AppError('invalid_config', `Expected the folder of a training run, got ${run}, which is none; check --watch`);
+    throw new AppError('invalid_config', `Expected the folder of a training run, got ${run}, which is none; check its path`);
   }
   const found: Checkpoint[] = [];
   for (const entry of readdirSync(run, { withFileTypes: true })) {
@@ -28,6 +28,14 @@ export async function findCheckpoints(run: string): Promise<readonly Checkpoint[
   return found.sort((a, b) => a.step - b.step || basename(a.folder).localeCompare(basename(b.folder)));
 }
 
+/** Files of weights that are in several, some of which may not be there yet. */
+function shards(folder: string): readonly string[] {
+  const index = join(folder, 'model.safetensors.index.json');
+  if (!existsSync(index)) return [];
+  const { weight_map } = JSON.parse(readFileSync(index, 'utf8')) as { readonly weight_map: Readonly<Record<string, string>> };
+  return Object.values(weight_map);
+}
+
 /** A file shorter than its header says is being written. */
 async function isComplete(folder: string): Promise<boolean> {
   if (!existsSync(join(folder, 'config.json'))) return false;
@@ -35,7 +43,7 @@ async function isComplete(folder: string): Promise<boolean> {
   if (weights.length === 0) return false;
   try {
     JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
-    for (const name of weights) await readSafetensorsHeader(join(folder, name));
+    for (const name of new Set([...weights, ...shards(folder)])) await readSafetensorsHeader(join(folder, name));
     return true;
   } catch {
     return false;

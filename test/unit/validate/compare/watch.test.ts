@@ -29,11 +29,14 @@ describe('checkpoints of a run', () => {
     truncateSync(join(folder, 'step-1', 'model.safetensors'), 1000);
     writeFileSync(join(folder, 'step-2', 'config.json'), '{"archi');
     mkdirSync(join(folder, 'step-4'));
+    cpSync(DRAFTER, join(folder, 'step-5'), { recursive: true });
+    const index = { weight_map: { 'fc.weight': 'model.safetensors', 'norm.weight': 'model-2.safetensors' } };
+    writeFileSync(join(folder, 'step-5', 'model.safetensors.index.json'), JSON.stringify(index));
     expect((await findCheckpoints(folder)).map(({ step }) => step)).toEqual([3]);
   });
 
   it('need a folder', async () => {
-    await expect(findCheckpoints(join(folder, 'none'))).rejects.toThrow(/check --watch/);
+    await expect(findCheckpoints(join(folder, 'none'))).rejects.toThrow(/check its path/);
   });
 });
 

@@ -1,0 +1,101 @@
+/** `serve --watch-drafter`: what a training run writes takes the place of a served drafter. */
+import { realpathSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '../core/app-error.ts';
+import type { DrafterStatus, Engine } from '../engine/engine.ts';
+import type { Logger } from '../server/logger.ts';
+import { type Checkpoint, findCheckpoints } from '../validate/watch/checkpoints.ts';
+
+export interface WatchedFolder {
+  readonly name: string;
+  readonly path: string;
+}
+
+/** @throws AppError `invalid_config` */
+export function watchedFolders(words: readonly string[]): readonly WatchedFolder[] {
+  const watched = words.map((text) => {
+    const [, name, path] = /^([\w.-]+)=(.+)$/.exec(text) ?? [];
+    if (name !== undefined && path !== undefined) return { name, path: realFolder(path) };
+    throw new AppError(
+      'invalid_config',
+      `Expected --watch-drafter with name=folder, got ${text}; name a drafter that is served`,
+    );
+  });
+  const twice = watched.find(({ name }, i) => watched.findIndex((other) => other.name === name) !== i);
+  if (twice === undefined) return watched;
+  throw new AppError(
+    'invalid_config',
+    `Expected one --watch-drafter for each drafter, got two for ${twice.name}; leave one out`,
+  );
+}
+
+function realFolder(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (cause) {
+    throw new AppError('invalid_config', `Expected a folder that is there, got ${path}; create it before the server starts`, {
+      cause,
+    });
+  }
+}
+
+export interface WatchDrafterOptions {
+  readonly engine: Pick<Engine, 'drafterStatus' | 'loadDrafter'>;
+  /** Of the drafter whose place is taken. */
+  readonly name: string;
+  /** Of the run: its own folders are the checkpoints. */
+  readonly folder: string;
+  readonly pollMs: number;
+  readonly signal: AbortSignal;
+  readonly logger: Pick<Logger, 'warn'>;
+}
+
+/**
+ * The newest complete checkpoint is swapped in once the swap before it is decided. Each is tried once, and none that is older
+ * than the last one: what was rolled back or could not be loaded does not come again. What comes of a swap, observers are told.
+ * @returns when the signal aborts
+ * @throws AppError `invalid_config` when no drafter has the name, or the folder is none
+ */
+export async function watchDrafter(options: WatchDrafterOptions): Promise<void> {
+  const { engine, name, folder, pollMs, signal, logger } = options;
+  const served = replaceable(engine, name).folder;
+  let last = (await findCheckpoints(folder)).find((checkpoint) => realpathSync(checkpoint.folder) === served)?.step ?? -1;
+  let complaint: string | null = null;
+  while (!signal.aborted) {
+    try {
+      const next = await newCheckpoint(options, last);
+      if (next !== null) {
+        last = (await tried(engine, name, next)) ? next.step : last;
+      }
+      complaint = null;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== complaint) logger.warn('looking for checkpoints failed', { drafter: name, folder, reason });
+      complaint = reason;
+    }
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function newCheckpoint({ engine, name, folder }: WatchDrafterOptions, last: number): Promise<Checkpoint | null> {
+  const undecided = replaceable(engine, name).swaps.at(-1)?.state === 'watching';
+  const newest = undecided ? undefined : (await findCheckpoints(folder)).at(-1);
+  return newest !== undefined && newest.step > last ? newest : null;
+}
+
+/** @returns false when it has to be tried again, as another drafter is being loaded */
+async function tried(engine: WatchDrafterOptions['engine'], name: string, { folder }: Checkpoint): Promise<boolean> {
+  try {
+    await engine.loadDrafter(name, realpathSync(folder));
+    return true;
+  } catch (error) {
+    return !(error instanceof AppError && error.code === 'rate_limited');
+  }
+}
+
+/** @throws AppError `invalid_config` when no drafter that can be replaced has the name */
+export function replaceable(engine: Pick<Engine, 'drafterStatus'>, name: string): DrafterStatus {
+  const found = engine.drafterStatus().find((drafter) => drafter.name === name && drafter.kind !== 'none');
+  if (found !== undefined) return found;
+  throw new AppError('invalid_config', `Expected --watch-drafter with the name of a drafter that is served, got ${name}`);
+}
