@@ -6,7 +6,7 @@ const TYPICAL_WEIGHT = 8;
 /** Older drafts of a sequence fade: text changes. */
 const FORGET = 0.98;
 /** Share of the newest draft in what is typical, once there were many. */
-const TYPICAL_RATE = 0.01;
+const TYPICAL_RATE = 0.03;
 /** Drafts that the longest useful one is looked for in. */
 const REACH_DRAFTS = 16;
 
@@ -16,9 +16,9 @@ interface Typical {
   readonly lengths: number[];
 }
 
-/** How a sequence differs from what is typical. */
+/** Of one sequence, however many were in the step. */
 interface Experience {
-  excess: number;
+  sum: number;
   weight: number;
   readonly lengths: number[];
 }
@@ -35,8 +35,8 @@ export class DraftValue {
   of(sequence: Sequence, decoding: number): number | null {
     const typical = this.#near(decoding);
     if (typical === null) return null;
-    const { excess, weight } = this.#experience.get(sequence) ?? { excess: 0, weight: 0 };
-    return typical.value + excess / (TYPICAL_WEIGHT + weight);
+    const { sum, weight } = this.#experience.get(sequence) ?? { sum: 0, weight: 0 };
+    return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight);
   }
 
   /** One more than the longest draft that was of use lately, which finds out when more would be; null: not known yet. */
@@ -49,14 +49,13 @@ export class DraftValue {
   /** @param length draft tokens that were worth their rows */
   learn(sequence: Sequence, decoding: number, value: number, length: number): void {
     const typical = this.#typical.get(decoding) ?? { value: 0, drafts: 0, lengths: [] };
-    const excess = value - typical.value;
     typical.drafts += 1;
-    typical.value += Math.max(1 / typical.drafts, TYPICAL_RATE) * excess;
+    typical.value += Math.max(1 / typical.drafts, TYPICAL_RATE) * (value - typical.value);
     remember(typical.lengths, length);
     this.#typical.set(decoding, typical);
 
-    const own = this.#experience.get(sequence) ?? { excess: 0, weight: 0, lengths: [] };
-    own.excess = own.excess * FORGET + (value - typical.value);
+    const own = this.#experience.get(sequence) ?? { sum: 0, weight: 0, lengths: [] };
+    own.sum = own.sum * FORGET + value;
     own.weight = own.weight * FORGET + 1;
     remember(own.lengths, length);
     this.#experience.set(sequence, own);
