@@ -1,5 +1,6 @@
 /** Turns the rows of one weight into the bytes of its outputs, a bounded number of rows at a time. */
-import { blockBytes, blocksPerRow, quantizeRows } from './block-quantization.ts';
+import { AppError } from '../core/app-error.ts';
+import { blockBytes, blocksPerRow, type QuantBits, quantizeRows } from './block-quantization.ts';
 import { bytesOf } from './file-io.ts';
 import { f32ToBf16, f32ToF16 } from './half-float.ts';
 import { firstNotFinite, notFinite } from './refuse-not-finite.ts';
@@ -14,7 +15,7 @@ const CHUNK_VALUES = 1 << 20;
 /**
  * Hands all outputs of `weight` to `sink`, in row chunks. The event loop turns between chunks.
  *
- * @throws AppError `invalid_checkpoint` when a value is a NaN or an infinity, `aborted`
+ * @throws AppError `invalid_checkpoint` when a value is a NaN or an infinity, or beyond what an F16 can be, `aborted`
  */
 export async function convertWeight(weight: ResolvedWeight, sink: TensorSink, signal: AbortSignal | undefined): Promise<void> {
   const { rows, columns } = weight.source;
@@ -23,7 +24,7 @@ export async function convertWeight(weight: ResolvedWeight, sink: TensorSink, si
   const encode =
     weight.encoding.type === 'plain'
       ? plainEncoder(weight, weight.encoding.dtype)
-      : quantizedEncoder(weight, weight.encoding.bits);
+      : quantizedEncoder(weight, weight.encoding.bits, weight.encoding.scale);
   for (let start = 0; start < rows; start += chunkRows) {
     throwIfAborted(signal);
     const end = Math.min(rows, start + chunkRows);
@@ -38,18 +39,14 @@ type Encoder = (values: Float32Array, start: number, count: number) => readonly 
 
 function plainEncoder(weight: ResolvedWeight, dtype: FloatDtype): Encoder {
   const { name } = weight.outputs[0]!;
-  const convert = dtype === 'F16' ? f32ToF16 : f32ToBf16;
   return (values, start) => {
     const bad = firstNotFinite(values);
     if (bad >= 0) throw notFinite(weight.name, start + Math.floor(bad / weight.source.columns));
-    if (dtype === 'F32') return [[name, bytesOf(values)]];
-    const halves = new Uint16Array(values.length);
-    convert(values, halves);
-    return [[name, bytesOf(halves)]];
+    return [[name, stored(values, dtype, (index) => tooLarge(weight, values, index, start, weight.source.columns))]];
   };
 }
 
-function quantizedEncoder(weight: ResolvedWeight, bits: 4 | 8): Encoder {
+function quantizedEncoder(weight: ResolvedWeight, bits: QuantBits, scaleDtype: FloatDtype): Encoder {
   const { columns } = weight.source;
   const blocks = blocksPerRow(columns);
   const [values, scale] = weight.outputs;
@@ -60,7 +57,28 @@ function quantizedEncoder(weight: ResolvedWeight, bits: 4 | 8): Encoder {
     if (bad >= 0) throw notFinite(weight.name, start + Math.floor(bad / blocks));
     return [
       [values!.name, quantized],
-      [scale!.name, bytesOf(scales)],
+      [scale!.name, stored(scales, scaleDtype, (index) => tooLarge(weight, scales, index, start, blocks))],
     ];
   };
+}
+
+/**
+ * The values as a type has them.
+ * @param refuse makes the error for the index of the first that becomes an infinity
+ */
+function stored(values: Float32Array, dtype: FloatDtype, refuse: (index: number) => AppError): Uint8Array {
+  if (dtype === 'F32') return bytesOf(values);
+  const halves = new Uint16Array(values.length);
+  (dtype === 'F16' ? f32ToF16 : f32ToBf16)(values, halves);
+  const infinity = dtype === 'F16' ? 0x7c00 : 0x7f80;
+  const bad = halves.findIndex((half) => (half & 0x7fff) === infinity);
+  if (bad >= 0) throw refuse(bad);
+  return bytesOf(halves);
+}
+
+function tooLarge({ name }: ResolvedWeight, values: Float32Array, index: number, start: number, columns: number): AppError {
+  return new AppError(
+    'invalid_checkpoint',
+    `expected values that fit 16 bits in ${name}, got ${values[index]} in row ${start + Math.floor(index / columns)}; an f16 reaches 65504, so choose bf16`,
+  );
 }

@@ -70,7 +70,7 @@ export async function exportWeights(options: ExportWeightsOptions): Promise<Expo
       );
     }
   }
-  const weights = plan.map((weight) => resolveWeight(checkpoint, weight, format));
+  const weights = plan.map((weight) => resolveWeight(checkpoint, weight, format, 'f32'));
   const copied = verbatim.map((name) => storedTensor(checkpoint, name));
   const shards = groupByBytes(weights, shardBytes);
   const shardCount = shards.length + (copied.length > 0 ? 1 : 0);

@@ -15,7 +15,7 @@ import { writeSafetensors } from './safetensors-writer.ts';
 import { fileState, hashFile, recallDigests, rememberDigests, type SourceDigest, sameState } from './source-digest.ts';
 import type { TensorLocation } from './tensor-location.ts';
 import { type CacheKey, cacheMetadata, readCachedWeights } from './weight-cache.ts';
-import { type PlannedWeight, planDigest, type WeightFormat } from './weight-plan.ts';
+import { type ComputeFormat, type PlannedWeight, planDigest, type WeightFormat } from './weight-plan.ts';
 
 /** Each prepared tensor by output name: `name`, or `name.q` and `name.scale`. */
 export type PreparedWeights = ReadonlyMap<string, TensorLocation>;
@@ -24,6 +24,8 @@ export interface PrepareWeightsOptions {
   readonly checkpoint: Checkpoint;
   readonly plan: readonly PlannedWeight[];
   readonly format: WeightFormat;
+  /** Type of vectors and scales; f32 unless given. */
+  readonly compute?: ComputeFormat;
   /** The cache file itself. Without it a name in `outDir` is chosen, one for each model, plan and format. */
   readonly cacheFile?: string;
   /** Folder of cache files; `defaultCacheDir()` unless given. */
@@ -44,7 +46,7 @@ export interface PrepareWeightsOptions {
  */
 export async function prepareWeights(options: PrepareWeightsOptions): Promise<PreparedWeights> {
   const { checkpoint, plan, format } = options;
-  const resolved = plan.map((weight) => resolveWeight(checkpoint, weight, format));
+  const resolved = plan.map((weight) => resolveWeight(checkpoint, weight, format, options.compute ?? 'f32'));
   const prepared = new Map<string, TensorLocation>();
   const toConvert: ResolvedWeight[] = [];
   for (const weight of resolved) {
@@ -70,7 +72,7 @@ export async function prepareWeights(options: PrepareWeightsOptions): Promise<Pr
 async function cachedOrBuilt(weights: readonly ResolvedWeight[], options: PrepareWeightsOptions): Promise<PreparedWeights> {
   const { format, signal } = options;
   const files = [...new Set(weights.flatMap((weight) => weight.files))];
-  const key: CacheKey = { format, plan: planDigest(options.plan, format) };
+  const key: CacheKey = { format, plan: planDigest(options.plan, format, options.compute ?? 'f32') };
   const cacheFile = options.cacheFile ?? join(options.outDir ?? defaultCacheDir(), cacheName(options, key, files));
   const memoFile = `${cacheFile}.sources.json`;
   await mkdir(dirname(cacheFile), { recursive: true }).catch((error: unknown) => {

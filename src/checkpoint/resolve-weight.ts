@@ -6,11 +6,13 @@ import { type CheckpointTensor, quantizedNames } from './checkpoint-tensor.ts';
 import { concatRows, type RowSource, selectRows, tensorRows } from './row-source.ts';
 import { dtypeAlignment, elementCount, type FloatDtype, formatShape, isFloatDtype, tensorBytes } from './tensor-dtype.ts';
 import type { TensorLocation, TensorSpec } from './tensor-location.ts';
-import { type PlannedWeight, sourceNames, type WeightFormat } from './weight-plan.ts';
+import { type ComputeFormat, type PlannedWeight, sourceNames, type WeightFormat } from './weight-plan.ts';
 
 export type WeightEncoding =
   | { readonly type: 'plain'; readonly dtype: FloatDtype }
-  | { readonly type: 'quantized'; readonly bits: QuantBits };
+  | { readonly type: 'quantized'; readonly bits: QuantBits; readonly scale: FloatDtype };
+
+const DTYPES = { f32: 'F32', f16: 'F16', bf16: 'BF16' } as const;
 
 export interface ResolvedWeight {
   readonly name: string;
@@ -25,9 +27,15 @@ export interface ResolvedWeight {
 }
 
 /**
+ * @param compute type of vectors and scales
  * @throws AppError `invalid_checkpoint` when a tensor is absent, has another shape than planned, or is not of floats
  */
-export function resolveWeight(checkpoint: Checkpoint, weight: PlannedWeight, format: WeightFormat): ResolvedWeight {
+export function resolveWeight(
+  checkpoint: Checkpoint,
+  weight: PlannedWeight,
+  format: WeightFormat,
+  compute: ComputeFormat,
+): ResolvedWeight {
   const tensors = sourceNames(weight).map((name) => checkpoint.tensor(name));
   for (const tensor of tensors) {
     if (tensor.type === 'plain' && !isFloatDtype(tensor.dtype)) {
@@ -40,7 +48,7 @@ export function resolveWeight(checkpoint: Checkpoint, weight: PlannedWeight, for
   checkShape(weight, tensors, checkpoint.folder);
   const joined = tensors.length === 1 ? tensorRows(tensors[0]!) : concatRows(tensors.map(tensorRows));
   const source = weight.rows === undefined ? joined : selectRows(joined, weight.rows, weight.name);
-  const encoding = chooseEncoding(weight, tensors, format);
+  const encoding = chooseEncoding(weight, tensors, format, compute);
   const outputs = outputsOf(weight, encoding);
   const whole = tensors.length === 1 && weight.rows === undefined;
   return {
@@ -71,7 +79,7 @@ function checkShape(weight: PlannedWeight, tensors: readonly CheckpointTensor[],
       `expected shape ${formatShape(weight.shape)} for ${weight.name}, got ${formatShape(result)} from ${sourceNames(weight).join(' + ')} in ${folder}; check that config.json belongs to these weights`,
     );
   }
-  if (weight.kind !== 'vector' && weight.shape.length !== 2) {
+  if (weight.kind !== 'vector' && weight.kind !== 'exact' && weight.shape.length !== 2) {
     throw new AppError(
       'internal',
       `expected two dimensions for the ${weight.kind} ${weight.name}, got ${formatShape(weight.shape)}`,
@@ -79,9 +87,16 @@ function checkShape(weight: PlannedWeight, tensors: readonly CheckpointTensor[],
   }
 }
 
-function chooseEncoding(weight: PlannedWeight, tensors: readonly CheckpointTensor[], format: WeightFormat): WeightEncoding {
+function chooseEncoding(
+  weight: PlannedWeight,
+  tensors: readonly CheckpointTensor[],
+  format: WeightFormat,
+  compute: ComputeFormat,
+): WeightEncoding {
   switch (weight.kind) {
     case 'vector':
+      return { type: 'plain', dtype: DTYPES[compute] };
+    case 'exact':
       return { type: 'plain', dtype: 'F32' };
     case 'embedding': {
       const dtypes = new Set(tensors.map((tensor) => (tensor.type === 'plain' ? tensor.dtype : 'F32')));
@@ -90,8 +105,8 @@ function chooseEncoding(weight: PlannedWeight, tensors: readonly CheckpointTenso
     }
     case 'linear':
     case 'head':
-      if (format === 'f32') return { type: 'plain', dtype: 'F32' };
-      return { type: 'quantized', bits: format === 'int4' && weight.kind === 'linear' ? 4 : 8 };
+      if (format !== 'int8' && format !== 'int4') return { type: 'plain', dtype: DTYPES[format] };
+      return { type: 'quantized', bits: format === 'int4' && weight.kind === 'linear' ? 4 : 8, scale: DTYPES[compute] };
   }
 }
 
@@ -101,13 +116,14 @@ function outputsOf(weight: PlannedWeight, encoding: WeightEncoding): readonly Te
   const names = quantizedNames(weight.name);
   return [
     { name: names.values, dtype: 'U8', shape: quantizedShape(encoding.bits, rows, columns) },
-    { name: names.scale, dtype: 'F32', shape: [rows, blocksPerRow(columns)] },
+    { name: names.scale, dtype: encoding.scale, shape: [rows, blocksPerRow(columns)] },
   ];
 }
 
 function locateInPlace(tensor: CheckpointTensor, encoding: WeightEncoding): readonly TensorLocation[] | null {
   if (tensor.type === 'quantized') {
-    if (encoding.type !== 'quantized' || encoding.bits !== tensor.bits || !isAligned(tensor.scale)) return null;
+    if (encoding.type !== 'quantized' || encoding.bits !== tensor.bits || encoding.scale !== tensor.scale.dtype) return null;
+    if (!isAligned(tensor.scale)) return null;
     return [locationOf(tensor.values), locationOf(tensor.scale)];
   }
   if (encoding.type !== 'plain' || encoding.dtype !== tensor.dtype || !isAligned(tensor)) return null;

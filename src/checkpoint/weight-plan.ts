@@ -2,17 +2,21 @@
 import { createHash } from 'node:crypto';
 import { bytesOf } from './file-io.ts';
 
+/** Float types that can be computed in. */
+export type ComputeFormat = 'f32' | 'f16' | 'bf16';
+
 /** How matrices are stored for computing. */
-export type WeightFormat = 'f32' | 'int8' | 'int4';
+export type WeightFormat = ComputeFormat | 'int8' | 'int4';
 
 /**
- * - `linear`: [out, in]. f32: `name` F32; int8: `name.q` U8 [out, blocks, 32] and `name.scale` F32 [out, blocks];
- *   int4: the same with `name.q` [out, blocks, 16]. blocks = ceil(in / 32).
+ * - `linear`: [out, in]. f32, f16, bf16: `name` of that type; int8: `name.q` U8 [out, blocks, 32] and `name.scale`
+ *   [out, blocks] of what is computed in; int4: the same with `name.q` [out, blocks, 16]. blocks = ceil(in / 32).
  * - `head`: [vocabulary, hidden]. As linear, but int8 where the format says int4.
  * - `embedding`: [vocabulary, hidden] in the float type of the checkpoint, F32 when it is quantised there.
- * - `vector`: any shape, F32.
+ * - `vector`: any shape, of what is computed in.
+ * - `exact`: any shape, F32.
  */
-export type WeightKind = 'linear' | 'head' | 'embedding' | 'vector';
+export type WeightKind = 'linear' | 'head' | 'embedding' | 'vector' | 'exact';
 
 export interface PlannedWeight {
   /** Name of the prepared tensor, before `.q` and `.scale`. */
@@ -30,8 +34,8 @@ export function sourceNames(weight: PlannedWeight): readonly string[] {
   return typeof weight.source === 'string' ? [weight.source] : weight.source;
 }
 
-/** Hexadecimal sha256 of everything that a plan and a format decide. */
-export function planDigest(plan: readonly PlannedWeight[], format: WeightFormat): string {
+/** Hexadecimal sha256 of everything that a plan, a format and what is computed in decide. */
+export function planDigest(plan: readonly PlannedWeight[], format: WeightFormat, compute: ComputeFormat): string {
   const lines = plan.map((weight) => ({
     name: weight.name,
     source: sourceNames(weight),
@@ -40,6 +44,6 @@ export function planDigest(plan: readonly PlannedWeight[], format: WeightFormat)
     rows: weight.rows === undefined ? null : createHash('sha256').update(bytesOf(weight.rows)).digest('hex'),
   }));
   return createHash('sha256')
-    .update(JSON.stringify([format, lines]))
+    .update(JSON.stringify([format, compute, lines]))
     .digest('hex');
 }

@@ -10,7 +10,7 @@ import { type ComparedWithTarget, compareWithTarget } from './inspect-compatibil
 import type { DecoderFolder, ModelFolder } from './inspect-folder.ts';
 import { type NamedTap, namedTaps } from './inspect-taps.ts';
 
-const FORMATS: readonly WeightFormat[] = ['f32', 'int8', 'int4'];
+const FORMATS: readonly WeightFormat[] = ['f32', 'bf16', 'f16', 'int8', 'int4'];
 const F32_BYTES = 4;
 
 export interface Inspection {

@@ -13,7 +13,7 @@ export interface EmbeddingSpec {
 }
 
 /**
- * Rows of the table as f32. Only the rows looked up are converted.
+ * Rows of the table, in what the graph computes in. Only the rows looked up are converted.
  * @param ids [rows] of i64
  * @returns [rows, hidden]
  */
@@ -21,15 +21,15 @@ export function embedding(graph: GraphBuilder, ids: Value, spec: EmbeddingSpec):
   if (spec.format !== 'int8') {
     const table = graph.weight(spec.weight, spec.format, [spec.vocab, spec.hidden]);
     const rows = graph.node('Gather', [table, ids]);
-    return spec.format === 'f32' ? rows : graph.node('Cast', [rows], { attributes: { to: 1n } });
+    return graph.cast(rows, spec.format, graph.compute);
   }
   const blocks = Math.ceil(spec.hidden / QUANT_BLOCK);
   const q = graph.weight(`${spec.weight}.q`, 'u8', [spec.vocab, blocks, QUANT_BLOCK]);
-  const scale = graph.weight(`${spec.weight}.scale`, 'f32', [spec.vocab, blocks]);
-  const quants = graph.node('Cast', [graph.node('Gather', [q, ids])], { attributes: { to: 1n } }); // [rows, blocks, 32]
+  const scale = graph.weight(`${spec.weight}.scale`, graph.compute, [spec.vocab, blocks]);
+  const quants = graph.cast(graph.node('Gather', [q, ids]), 'u8', graph.compute); // [rows, blocks, 32]
   const scales = graph.node('Unsqueeze', [graph.node('Gather', [scale, ids]), graph.ints([2])]); // [rows, blocks, 1]
-  const ZERO_POINT = 128;
-  const values = graph.node('Mul', [graph.node('Sub', [quants, graph.floats([ZERO_POINT], [])]), scales]);
+  const zeroPoint = graph.cast(graph.floats([128], []), 'f32', graph.compute);
+  const values = graph.node('Mul', [graph.node('Sub', [quants, zeroPoint]), scales]);
   const flat = graph.node('Reshape', [values, graph.ints([-1, blocks * QUANT_BLOCK])]);
   if (blocks * QUANT_BLOCK === spec.hidden) return flat;
   return graph.node('Slice', [flat, graph.ints([0]), graph.ints([spec.hidden]), graph.ints([1])]);

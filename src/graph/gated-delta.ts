@@ -45,7 +45,7 @@ export function stateNames(layer: number, slot: number) {
   };
 }
 
-/** What the recurrence takes of each row. Given the state before, these decide the state after, bit for bit. */
+/** What the recurrence takes of each row, in f32. Given the state before, these decide the state after, bit for bit. */
 export interface GatedDeltaRows {
   /** [rows, mixedWidth]: queries, keys and values before the convolution. */
   readonly mixed: Value;

@@ -21,6 +21,7 @@ import {
   type ValueInfoProto,
   ValueInfoProtoSchema,
 } from 'onnx-buf';
+import type { ComputeType } from './precision.ts';
 
 /** Name of a tensor in the graph. */
 export type Value = string;
@@ -63,6 +64,8 @@ export interface BuiltGraph {
 }
 
 export class GraphBuilder {
+  /** What the parts of the graph compute in, unless they say otherwise. */
+  readonly compute: ComputeType;
   readonly #nodes: NodeProto[] = [];
   readonly #inputs: ValueInfoProto[] = [];
   readonly #outputs: ValueInfoProto[] = [];
@@ -70,6 +73,10 @@ export class GraphBuilder {
   readonly #weights = new Map<string, DeclaredWeight>();
   readonly #constants = new Map<string, Value>();
   #counter = 0;
+
+  constructor(compute: ComputeType = 'f32') {
+    this.compute = compute;
+  }
 
   input(name: string, type: GraphType, shape: readonly Dim[]): Value {
     this.#inputs.push(valueInfo(name, type, shape));
@@ -131,6 +138,16 @@ export class GraphBuilder {
     this.#initializers.push(create(TensorProtoSchema, { name, ...fields }));
     this.#constants.set(key, name);
     return name;
+  }
+
+  /**
+   * A value in another type; itself where it has that type.
+   * @param name of the output, as {@link NodeOptions.name}; there is a node then in any case
+   */
+  cast(value: Value, from: GraphType, to: GraphType, name?: string): Value {
+    const named = name === undefined ? {} : { name };
+    if (from !== to) return this.node('Cast', [value], { attributes: { to: BigInt(DATA_TYPES[to]) }, ...named });
+    return name === undefined ? value : this.node('Identity', [value], named);
   }
 
   /** Adds a node with one output. */

@@ -28,7 +28,7 @@ export interface MixtureSpec {
  */
 export function mixtureOfExperts(graph: GraphBuilder, x: Value, spec: MixtureSpec): Value {
   const { prefix, hidden, experts, expertsPerToken } = spec;
-  const scores = linear(graph, x, {
+  const scores = linear(graph, graph.cast(x, graph.compute, 'f32'), {
     weight: `${prefix}.gate.weight`,
     inFeatures: hidden,
     outFeatures: experts,
@@ -38,9 +38,10 @@ export function mixtureOfExperts(graph: GraphBuilder, x: Value, spec: MixtureSpe
   const [largest, chosen] = graph.nodes('TopK', [shares, graph.ints([expertsPerToken])], 2, {
     attributes: { axis: -1n, largest: 1n, sorted: 1n },
   }) as [Value, Value]; // [rows, expertsPerToken]
-  const weights = spec.normaliseShares
+  const scaled = spec.normaliseShares
     ? graph.node('Div', [largest, graph.node('ReduceSum', [largest, graph.ints([-1])], { attributes: { keepdims: 1n } })])
     : largest;
+  const weights = graph.cast(scaled, 'f32', graph.compute);
 
   // A use is a pair of row and chosen expert, row after row.
   const uses = graph.node('Reshape', [chosen, graph.ints([-1])]);

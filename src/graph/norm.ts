@@ -1,4 +1,4 @@
-/** Root-mean-square normalisation: x · rsqrt(mean(x²) + eps) · w (Zhang and Sennrich 2019, eq. 4). */
+/** Root-mean-square normalisation: x · rsqrt(mean(x²) + eps) · w (Zhang and Sennrich 2019, eq. 4), summed in f32. */
 import { type GraphBuilder, MICROSOFT, type Value } from './graph-builder.ts';
 
 export interface NormSpec {
@@ -10,7 +10,7 @@ export interface NormSpec {
 
 /** @param x [..., size] */
 export function rmsNorm(graph: GraphBuilder, x: Value, spec: NormSpec): Value {
-  return graph.node('SimplifiedLayerNormalization', [x, graph.weight(spec.weight, 'f32', [spec.size])], {
+  return graph.node('SimplifiedLayerNormalization', [x, graph.weight(spec.weight, graph.compute, [spec.size])], {
     attributes: { axis: -1n, epsilon: spec.epsilon, stash_type: 1n },
   });
 }
@@ -32,7 +32,7 @@ export function addAndNorm(
   const normalised = `${spec.weight}.out`;
   graph.nodes(
     'SkipSimplifiedLayerNormalization',
-    [branch, residual, graph.weight(spec.weight, 'f32', [spec.size])],
+    [branch, residual, graph.weight(spec.weight, graph.compute, [spec.size])],
     [normalised, '', '', id],
     { domain: MICROSOFT, attributes: { epsilon: spec.epsilon } },
   );

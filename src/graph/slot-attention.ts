@@ -39,7 +39,11 @@ export function declareSlot(graph: GraphBuilder, index: number, withWindowBias =
     lastPosition: graph.input(`slot.${index}.last_position`, 'i32', [1]),
     total: graph.input(`slot.${index}.total`, 'i32', []),
     windowBias: withWindowBias
-      ? graph.input(windowBiasName(index), 'f32', [1, 1, `slot_rows.${index}`, `total.${index}`])
+      ? graph.cast(
+          graph.input(windowBiasName(index), 'f32', [1, 1, `slot_rows.${index}`, `total.${index}`]),
+          'f32',
+          graph.compute,
+        )
       : null,
   };
 }
@@ -108,8 +112,8 @@ export function slotAttention(
       query,
       key ?? '',
       value ?? '',
-      graph.input(names.pastKey, 'f32', cacheShape),
-      graph.input(names.pastValue, 'f32', cacheShape),
+      graph.input(names.pastKey, graph.compute, cacheShape),
+      graph.input(names.pastValue, graph.compute, cacheShape),
       slot.lastPosition,
       slot.total,
       ...(spec.rotary === null ? [] : [spec.rotary.cos, spec.rotary.sin]),
@@ -129,7 +133,7 @@ export function slotAttention(
       },
     },
   );
-  graph.output(names.presentKey, 'f32', cacheShape);
-  graph.output(names.presentValue, 'f32', cacheShape);
+  graph.output(names.presentKey, graph.compute, cacheShape);
+  graph.output(names.presentValue, graph.compute, cacheShape);
   return output;
 }

@@ -1,6 +1,8 @@
 /** What is kept of the sequences: keys and values, which the graph updates in place, and states of fixed size. */
 import { AppError } from '../core/app-error.ts';
 import { DisposedError } from '../core/disposed-error.ts';
+import type { ComputeType } from '../graph/precision.ts';
+import { elementBytes } from '../onnx/element-type.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { OwnedTensor } from '../onnx/tensor.ts';
 import { type RecurrentShape, RecurrentState, RecurrentTensors } from './recurrent-state.ts';
@@ -11,6 +13,8 @@ export interface CacheShape {
   readonly layers: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Of keys and values; f32 unless given. */
+  readonly type?: ComputeType;
   /** Beyond the context, for repeated rows; {@link CachePool.SPARE_POSITIONS} unless given. */
   readonly sparePositions?: number;
   /** Of the layers with a recurrent state, where a model has such. */
@@ -20,14 +24,15 @@ export interface CacheShape {
 /** Tensors of one sequence. */
 export class CacheTensors implements Disposable {
   /** By layer; [1, kvHeads, capacity, headDim] each. */
-  readonly keys: readonly OwnedTensor<'f32'>[];
+  readonly keys: readonly OwnedTensor<ComputeType>[];
   /** By layer; [1, kvHeads, capacity, headDim] each. */
-  readonly values: readonly OwnedTensor<'f32'>[];
+  readonly values: readonly OwnedTensor<ComputeType>[];
   /** Two buffers, which take turns. */
   readonly recurrent: readonly [RecurrentTensors, RecurrentTensors] | null;
 
   constructor(runtime: OnnxRuntime, shape: CacheShape, capacity: number) {
-    const allocate = () => OwnedTensor.allocate(runtime, 'f32', [1, shape.kvHeads, capacity, shape.headDim]);
+    const { type = 'f32' } = shape;
+    const allocate = () => OwnedTensor.allocate<ComputeType>(runtime, type, [1, shape.kvHeads, capacity, shape.headDim]);
     this.keys = Array.from({ length: shape.layers }, allocate);
     this.values = Array.from({ length: shape.layers }, allocate);
     const { recurrent = null } = shape;
@@ -36,8 +41,8 @@ export class CacheTensors implements Disposable {
   }
 
   /** Bytes that a position takes in all layers. */
-  static bytesPerPosition({ layers, kvHeads, headDim }: CacheShape): number {
-    return 2 * layers * kvHeads * headDim * Float32Array.BYTES_PER_ELEMENT;
+  static bytesPerPosition({ layers, kvHeads, headDim, type = 'f32' }: CacheShape): number {
+    return 2 * layers * kvHeads * headDim * elementBytes(type);
   }
 
   copyPositions(source: CacheTensors, positions: number): void {

@@ -3,7 +3,14 @@ import { check, type Handle, make, type OrtApi } from './api.ts';
 import { OnnxRuntimeError } from './onnx-runtime-error.ts';
 
 export type Device =
-  | { readonly kind: 'cpu' }
+  | {
+      readonly kind: 'cpu';
+      /**
+       * Weights are used as they are given, neither packed nor converted at load. Slow; without it f16 graphs do not load, as
+       * what ONNX Runtime does for these on a CPU cannot be shared between sessions and reads weights from files.
+       */
+      readonly unpacked?: true;
+    }
   | {
       readonly kind: 'cuda';
       readonly deviceId: number;

@@ -22,6 +22,8 @@ export interface SessionOptions {
 }
 
 const ALL_OPTIMIZATIONS = 99;
+/** All that do not rewrite weights for a processor. */
+const EXTENDED_OPTIMIZATIONS = 2;
 
 export class Session implements Disposable {
   readonly inputNames: readonly string[];
@@ -46,11 +48,18 @@ export class Session implements Disposable {
   static async create(runtime: OnnxRuntime, model: Uint8Array, options: SessionOptions = {}): Promise<Session> {
     const { api } = runtime;
     const device = options.device ?? CPU;
+    const unpacked = device.kind === 'cpu' && device.unpacked === true;
+    const prepacked = unpacked ? undefined : options.prepacked;
     const sessionOptions = make(api, 'createSessionOptions', [], 'create session options');
     try {
       check(api, api.disablePerSessionThreads(sessionOptions), 'use the shared threads');
-      check(api, api.setSessionGraphOptimizationLevel(sessionOptions, ALL_OPTIMIZATIONS), 'set the optimisation level');
-      const config = { 'session.model_external_initializers_file_folder_path': import.meta.dirname, ...options.config };
+      const level = unpacked ? EXTENDED_OPTIMIZATIONS : ALL_OPTIMIZATIONS;
+      check(api, api.setSessionGraphOptimizationLevel(sessionOptions, level), 'set the optimisation level');
+      const config = {
+        'session.model_external_initializers_file_folder_path': import.meta.dirname,
+        ...(unpacked ? { 'session.disable_prepacking': '1' } : {}),
+        ...options.config,
+      };
       for (const [key, value] of Object.entries(config)) {
         check(api, api.addSessionConfigEntry(sessionOptions, key, value), `set ${key}`);
       }
@@ -59,11 +68,11 @@ export class Session implements Disposable {
       }
       appendExecutionProvider(api, sessionOptions, device);
       const out: Out = [null];
-      if (options.prepacked === undefined) {
+      if (prepacked === undefined) {
         const args = [runtime.environment, model, model.byteLength, sessionOptions, out];
         await callAsync(api, 'createSessionFromArray', args, 'load a graph');
       } else {
-        const args = [runtime.environment, model, model.byteLength, sessionOptions, options.prepacked.handle, out];
+        const args = [runtime.environment, model, model.byteLength, sessionOptions, prepacked.handle, out];
         await callAsync(api, 'createSessionFromArrayWithPrepackedWeightsContainer', args, 'load a graph');
       }
       return new Session(runtime, out[0] as Handle, device);

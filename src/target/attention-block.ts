@@ -29,7 +29,10 @@ export function attentionBlock(graph: GraphBuilder, x: Value, layer: number, con
       ...(qkvBias ? { bias: `${prefix}.${part}.bias` } : {}),
     });
   const table = [context.tablePositions, spec.rope.dims / 2];
-  const tables: RotaryTables = { cos: graph.weight(ROPE_COS, 'f32', table), sin: graph.weight(ROPE_SIN, 'f32', table) };
+  const tables: RotaryTables = {
+    cos: graph.weight(ROPE_COS, graph.compute, table),
+    sin: graph.weight(ROPE_SIN, graph.compute, table),
+  };
   const prepared = (value: Value, count: number, norm: string) => {
     const normed = headNorms
       ? headNorm(graph, value, count, {

@@ -1,9 +1,10 @@
 /** The graph of one step of a decoder: rows of several sequences in, logits and taps out. */
 import { type EmbeddingFormat, embedding } from '../graph/embedding.ts';
 import { type BuiltGraph, GraphBuilder, type Value } from '../graph/graph-builder.ts';
-import { type LinearFormat, linear } from '../graph/linear.ts';
+import { linear, linearType } from '../graph/linear.ts';
 import { mixtureOfExperts } from '../graph/mixture-of-experts.ts';
 import { addAndNorm, rmsNorm } from '../graph/norm.ts';
+import type { Precision } from '../graph/precision.ts';
 import { declareSlot } from '../graph/slot-attention.ts';
 import { swiglu } from '../graph/swiglu.ts';
 import { attentionBlock } from './attention-block.ts';
@@ -24,8 +25,7 @@ import { EMBEDDING_TAP, IO } from './step-io.ts';
 export interface DecoderGraphOptions {
   /** Sequences that one run can serve. */
   readonly slots: number;
-  readonly linearFormat: LinearFormat;
-  readonly headFormat: LinearFormat;
+  readonly precision: Precision;
   readonly embeddingFormat: EmbeddingFormat;
   /** Places in the residual stream that become outputs of the graph; named as in {@link StepResult.taps}. */
   readonly taps: readonly number[];
@@ -34,12 +34,13 @@ export interface DecoderGraphOptions {
 }
 
 export function buildDecoderGraph(spec: DecoderSpec, options: DecoderGraphOptions): BuiltGraph {
-  const graph = new GraphBuilder();
+  const { compute, linear: format, head } = options.precision;
+  const graph = new GraphBuilder(compute);
   const ids = graph.input(IO.ids, 'i64', ['rows']);
   const recurrent = spec.gatedDelta !== null;
   const context: BlockContext = {
     spec,
-    format: options.linearFormat,
+    format,
     tablePositions: options.positions,
     ids,
     slots: Array.from({ length: options.slots }, (_, index) => ({
@@ -54,6 +55,11 @@ export function buildDecoderGraph(spec: DecoderSpec, options: DecoderGraphOption
   const logitRows = graph.input(IO.logitRows, 'i64', ['wanted']);
   const topK = graph.input(IO.topK, 'i64', [1]);
   const norm = (weight: string) => ({ weight: normFactors(spec, weight), size: spec.hidden, epsilon: spec.normEpsilon });
+  // Taps leave the graph in f32, whatever it computes in.
+  const streamName = (layer: number) => (compute === 'f32' ? IO.tap(layer) : `stream.${layer}`);
+  const tapStream = (layer: number) => {
+    if (compute !== 'f32' && options.taps.includes(layer)) graph.cast(streamName(layer), compute, 'f32', IO.tap(layer));
+  };
   const inputNorm = (layer: number) => norm(`${layerPrefix(spec, layer)}.input_layernorm.weight`);
 
   let residual = embedding(graph, ids, {
@@ -62,7 +68,7 @@ export function buildDecoderGraph(spec: DecoderSpec, options: DecoderGraphOption
     hidden: spec.hidden,
     format: options.embeddingFormat,
   });
-  if (options.taps.includes(EMBEDDING_TAP)) graph.nodes('Identity', [residual], [IO.tap(EMBEDDING_TAP)]);
+  if (options.taps.includes(EMBEDDING_TAP)) graph.cast(residual, compute, 'f32', IO.tap(EMBEDDING_TAP));
   let normalised = rmsNorm(graph, residual, inputNorm(0));
   for (const [layer, { mixer, mlp }] of spec.layers.entries()) {
     const prefix = layerPrefix(spec, layer);
@@ -71,26 +77,29 @@ export function buildDecoderGraph(spec: DecoderSpec, options: DecoderGraphOption
     const afterMixer = addAndNorm(graph, mixed, residual, norm(`${prefix}.post_attention_layernorm.weight`));
     const feedForward = mlpBlock(graph, afterMixer.normalised, `${prefix}.mlp`, mlp, context);
     if (layer + 1 < spec.layers.length) {
-      const afterLayer = addAndNorm(graph, feedForward, afterMixer.sum, inputNorm(layer + 1), IO.tap(layer));
+      const afterLayer = addAndNorm(graph, feedForward, afterMixer.sum, inputNorm(layer + 1), streamName(layer));
       residual = afterLayer.sum;
       normalised = afterLayer.normalised;
     } else {
-      residual = graph.node('Add', [feedForward, afterMixer.sum], { name: IO.tap(layer) });
+      residual = graph.node('Add', [feedForward, afterMixer.sum], { name: streamName(layer) });
     }
+    tapStream(layer);
   }
   const finalNormTap = spec.layers.length;
   if (options.taps.includes(finalNormTap)) {
-    graph.nodes('Identity', [rmsNorm(graph, residual, norm(finalNormWeight(spec)))], [IO.tap(finalNormTap)]);
+    graph.cast(rmsNorm(graph, residual, norm(finalNormWeight(spec))), compute, 'f32', IO.tap(finalNormTap));
   }
   // Only wanted rows pass the final norm and the head: in a prompt that is one row of hundreds.
   const wanted = graph.node('Gather', [residual, logitRows]);
-  const logits = linear(graph, rmsNorm(graph, wanted, norm(finalNormWeight(spec))), {
+  const type = linearType(graph, head);
+  const computed = linear(graph, rmsNorm(graph, wanted, norm(finalNormWeight(spec))), {
     weight: headWeight(spec),
     inFeatures: spec.hidden,
     outFeatures: spec.vocab,
-    format: options.headFormat,
-    name: IO.logits,
+    format: head,
+    ...(type === 'f32' ? { name: IO.logits } : {}),
   });
+  const logits = type === 'f32' ? computed : graph.cast(computed, type, 'f32', IO.logits);
   graph.nodes('TopK', [logits, topK], [IO.topLogits, IO.topIds], { attributes: { axis: -1n, largest: 1n, sorted: 1n } });
 
   graph.output(IO.logits, 'f32', ['wanted', spec.vocab]);

@@ -6,15 +6,16 @@ import { type DecoderSpec, embeddingWeight, finalNormWeight, headWeight, type La
 /** Every tensor that the graph needs, under its name in the checkpoint. Others, such as of an image part, are left alone. */
 export function planDecoderWeights(spec: DecoderSpec): PlannedWeight[] {
   const { vocab, hidden } = spec;
+  const norm = normKind(spec);
   return [
     planned('head', headWeight(spec), vocab, hidden),
     ...(spec.tiedHead ? [] : [planned('embedding', embeddingWeight(spec), vocab, hidden)]),
-    planned('vector', finalNormWeight(spec), hidden),
+    planned(norm, finalNormWeight(spec), hidden),
     ...spec.layers.flatMap((layer, index) => {
       const prefix = layerPrefix(spec, index);
       return [
-        planned('vector', `${prefix}.input_layernorm.weight`, hidden),
-        planned('vector', `${prefix}.post_attention_layernorm.weight`, hidden),
+        planned(norm, `${prefix}.input_layernorm.weight`, hidden),
+        planned(norm, `${prefix}.post_attention_layernorm.weight`, hidden),
         ...(layer.mixer === 'attention' ? planAttention(spec, prefix) : planGatedDelta(spec, prefix)),
         ...planMlp(layer.mlp, hidden, `${prefix}.mlp`),
       ];
@@ -26,7 +27,13 @@ function planned(kind: PlannedWeight['kind'], name: string, ...shape: number[]):
   return { name, source: name, kind, shape };
 }
 
-function planAttention({ hidden, attention }: DecoderSpec, layer: string): PlannedWeight[] {
+/** What an offset is added to is rounded once, with it. */
+function normKind({ normOffset }: DecoderSpec): PlannedWeight['kind'] {
+  return normOffset === 0 ? 'vector' : 'exact';
+}
+
+function planAttention(spec: DecoderSpec, layer: string): PlannedWeight[] {
+  const { hidden, attention } = spec;
   const { headDim, headNorms, qkvBias, outputBias } = attention;
   const width = attention.heads * headDim;
   const queryWidth = attention.gated ? 2 * width : width;
@@ -38,7 +45,7 @@ function planAttention({ hidden, attention }: DecoderSpec, layer: string): Plann
     planned('linear', name('v_proj.weight'), keyWidth, hidden),
     planned('linear', name('o_proj.weight'), hidden, width),
     ...(headNorms
-      ? [planned('vector', name('q_norm.weight'), headDim), planned('vector', name('k_norm.weight'), headDim)]
+      ? [planned(normKind(spec), name('q_norm.weight'), headDim), planned(normKind(spec), name('k_norm.weight'), headDim)]
       : []),
     ...(qkvBias
       ? [
@@ -51,7 +58,7 @@ function planAttention({ hidden, attention }: DecoderSpec, layer: string): Plann
   ];
 }
 
-/** The two gate projections stay in f32 whatever the format: they are small, and errors in a decay multiply from row to row. */
+/** All but the large matrices stay in f32 whatever the format: they are small, and errors in a decay multiply from row to row. */
 function planGatedDelta({ hidden, gatedDelta }: DecoderSpec, layer: string): PlannedWeight[] {
   if (gatedDelta === null) return [];
   const { valueHeads, valueDim, convWidth } = gatedDelta;
@@ -61,12 +68,12 @@ function planGatedDelta({ hidden, gatedDelta }: DecoderSpec, layer: string): Pla
   return [
     planned('linear', name('in_proj_qkv.weight'), mixed, hidden),
     planned('linear', name('in_proj_z.weight'), width, hidden),
-    planned('vector', name('in_proj_a.weight'), valueHeads, hidden),
-    planned('vector', name('in_proj_b.weight'), valueHeads, hidden),
-    planned('vector', name('conv1d.weight'), mixed, 1, convWidth),
-    planned('vector', name('A_log'), valueHeads),
-    planned('vector', name('dt_bias'), valueHeads),
-    planned('vector', name('norm.weight'), valueDim),
+    planned('exact', name('in_proj_a.weight'), valueHeads, hidden),
+    planned('exact', name('in_proj_b.weight'), valueHeads, hidden),
+    planned('exact', name('conv1d.weight'), mixed, 1, convWidth),
+    planned('exact', name('A_log'), valueHeads),
+    planned('exact', name('dt_bias'), valueHeads),
+    planned('exact', name('norm.weight'), valueDim),
     planned('linear', name('out_proj.weight'), hidden, width),
   ];
 }
@@ -75,7 +82,7 @@ function planMlp(mlp: LayerSpec['mlp'], hidden: number, prefix: string): Planned
   if (mlp.kind === 'dense') return planSwiglu(prefix, hidden, mlp.intermediate, mlp.bias);
   return [
     // In f32 whatever the format: rounding must not choose another expert.
-    planned('vector', `${prefix}.gate.weight`, mlp.experts, hidden),
+    planned('exact', `${prefix}.gate.weight`, mlp.experts, hidden),
     ...Array.from({ length: mlp.experts }, (_, expert) =>
       planSwiglu(`${prefix}.experts.${expert}`, hidden, mlp.intermediate, false),
     ).flat(),

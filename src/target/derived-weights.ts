@@ -1,6 +1,7 @@
 /** Small weights that the graph wants in another form than the checkpoint's. They are computed once, at load. */
+import type { ComputeType } from '../graph/precision.ts';
+import { floatTensor } from '../model/float-tensor.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
-import { OwnedTensor } from '../onnx/tensor.ts';
 import type { WeightTensors } from '../onnx/weight-tensors.ts';
 import { type DecoderSpec, finalNormWeight, layerPrefix, layersWith } from './decoder-spec.ts';
 
@@ -14,18 +15,18 @@ export function decayScale(layer: string): string {
   return `${layer}.linear_attn.decay_scale`;
 }
 
-/** Adds what {@link normFactors} and {@link decayScale} name. */
-export function addDerivedWeights(runtime: OnnxRuntime, spec: DecoderSpec, weights: WeightTensors): void {
-  const derive = (name: string, source: string, value: (stored: number) => number) => {
+/** Adds what {@link normFactors} and {@link decayScale} name; the former in what the graph computes in. */
+export function addDerivedWeights(runtime: OnnxRuntime, spec: DecoderSpec, weights: WeightTensors, compute: ComputeType): void {
+  const derive = (name: string, source: string, type: ComputeType, value: (stored: number) => number) => {
     const stored = weights.get(source);
-    weights.add(name, OwnedTensor.over(runtime, 'f32', stored.shape, Float32Array.from(stored.data as Float32Array, value)));
+    weights.add(name, floatTensor(runtime, type, stored.shape, Float32Array.from(stored.data as Float32Array, value)));
   };
   if (spec.normOffset !== 0) {
-    for (const norm of offsetNorms(spec)) derive(normFactors(spec, norm), norm, (stored) => stored + spec.normOffset);
+    for (const norm of offsetNorms(spec)) derive(normFactors(spec, norm), norm, compute, (stored) => stored + spec.normOffset);
   }
   for (const layer of layersWith(spec, 'gated-delta')) {
     const prefix = layerPrefix(spec, layer);
-    derive(decayScale(prefix), `${prefix}.linear_attn.A_log`, (stored) => -Math.exp(stored));
+    derive(decayScale(prefix), `${prefix}.linear_attn.A_log`, 'f32', (stored) => -Math.exp(stored));
   }
 }
 

@@ -1,6 +1,6 @@
 import { deltaGates, type GatedDeltaShape, mixedWidth, slotGatedDelta } from '../graph/gated-delta.ts';
 import { type GraphBuilder, MICROSOFT, type Value } from '../graph/graph-builder.ts';
-import { type LinearFormat, linear } from '../graph/linear.ts';
+import { type LinearFormat, linear, linearType } from '../graph/linear.ts';
 import { type BlockContext, joinSlots } from './block-context.ts';
 import { type DecoderSpec, layerPrefix } from './decoder-spec.ts';
 import { decayScale } from './derived-weights.ts';
@@ -13,7 +13,8 @@ export function convWeight(spec: DecoderSpec, layer: number): string {
 
 /**
  * A gated DeltaNet layer's mixer: projections, the recurrence of each slot, a gated norm of each head, output.
- * What the recurrence takes of the recorded rows becomes an output of the graph.
+ * What the recurrence takes of the recorded rows becomes an output of the graph. From there to the norm all is in f32: what
+ * is rounded in a state stays in it.
  * @param x [rows, hidden], normalised
  * @returns [rows, hidden]
  */
@@ -23,8 +24,18 @@ export function gatedDeltaBlock(graph: GraphBuilder, x: Value, layer: number, co
   const { valueHeads, valueDim } = shape;
   const width = valueHeads * valueDim;
   const prefix = `${layerPrefix(spec, layer)}.linear_attn`;
-  const project = (part: string, outFeatures: number, format: LinearFormat) =>
-    linear(graph, x, { weight: `${prefix}.${part}.weight`, inFeatures: spec.hidden, outFeatures, format });
+  const exact = graph.cast(x, graph.compute, 'f32');
+  const project = (part: string, outFeatures: number, format: LinearFormat) => {
+    const type = linearType(graph, format);
+    const input = type === 'f32' ? exact : x;
+    const projected = linear(graph, input, {
+      weight: `${prefix}.${part}.weight`,
+      inFeatures: spec.hidden,
+      outFeatures,
+      format,
+    });
+    return graph.cast(projected, type, 'f32');
+  };
 
   const mixed = project('in_proj_qkv', mixedWidth(shape), context.format);
   const gate = project('in_proj_z', width, context.format);
@@ -53,7 +64,7 @@ export function gatedDeltaBlock(graph: GraphBuilder, x: Value, layer: number, co
     domain: MICROSOFT,
     attributes: { epsilon: spec.normEpsilon },
   });
-  return linear(graph, normed as Value, {
+  return linear(graph, graph.cast(normed as Value, 'f32', graph.compute), {
     weight: `${prefix}.out_proj.weight`,
     inFeatures: width,
     outFeatures: spec.hidden,

@@ -4,12 +4,13 @@ import { prepareWeights } from '../checkpoint/prepare-weights.ts';
 import type { WeightFormat } from '../checkpoint/weight-plan.ts';
 import { AppError } from '../core/app-error.ts';
 import type { EmbeddingFormat, EmbeddingSpec } from '../graph/embedding.ts';
-import type { LinearFormat, LinearSpec } from '../graph/linear.ts';
+import type { LinearSpec } from '../graph/linear.ts';
 import type { NormSpec } from '../graph/norm.ts';
+import { type Precision, precisionOf } from '../graph/precision.ts';
 import { ropeTables } from '../graph/rope.ts';
+import { floatTensor } from '../model/float-tensor.ts';
 import type { Device } from '../onnx/device.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
-import { OwnedTensor } from '../onnx/tensor.ts';
 import { WeightTensors } from '../onnx/weight-tensors.ts';
 import { sparePositions } from './attended-rows.ts';
 import { ROPE_COS, ROPE_SIN } from './attention-block.ts';
@@ -56,6 +57,8 @@ export interface LoadedTarget {
 export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarget> {
   const { runtime, folder, format } = options;
   const { spec, eosTokenIds } = options.config;
+  const precision = precisionOf(format, options.device.kind);
+  const { compute } = precision;
   const maxContext = options.maxContext ?? spec.maxPositions;
   if (maxContext > spec.maxPositions) {
     throw new AppError(
@@ -76,21 +79,20 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
     checkpoint,
     plan: planDecoderWeights(spec),
     format,
+    compute,
     ...(options.cacheDir === null ? {} : { outDir: options.cacheDir }),
     ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
-  const headFormat: LinearFormat = format === 'int4' ? 'int8' : format;
-  const tiedFormat: EmbeddingFormat = headFormat === 'f32' ? 'f32' : 'int8';
-  const embeddingFormat = spec.tiedHead ? tiedFormat : floatFormat(prepared.get(embeddingWeight(spec))?.dtype);
+  const embeddingFormat = spec.tiedHead ? tableFormat(precision) : floatFormat(prepared.get(embeddingWeight(spec))?.dtype);
 
   const weights = new WeightTensors(runtime, prepared);
-  addDerivedWeights(runtime, spec, weights);
+  addDerivedWeights(runtime, spec, weights, compute);
   const positions = maxContext + sparePositions(spec.attention.headDim);
   const tables = ropeTables(spec.rope, positions);
   const tableShape = [positions, spec.rope.dims / 2];
-  weights.add(ROPE_COS, OwnedTensor.over(runtime, 'f32', tableShape, tables.cos));
-  weights.add(ROPE_SIN, OwnedTensor.over(runtime, 'f32', tableShape, tables.sin));
+  weights.add(ROPE_COS, floatTensor(runtime, compute, tableShape, tables.cos));
+  weights.add(ROPE_SIN, floatTensor(runtime, compute, tableShape, tables.sin));
 
   const target = await OnnxTarget.create(runtime, spec, weights, {
     device: options.device,
@@ -100,15 +102,20 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
     ...(options.maxCaches === undefined ? {} : { maxCaches: options.maxCaches }),
     eosTokenIds,
     taps: options.taps,
-    formats: { linearFormat: format, headFormat, embeddingFormat },
+    formats: { precision, embeddingFormat },
   });
   return {
     target,
     checkpoint,
     embedding: { weight: embeddingWeight(spec), vocab: spec.vocab, hidden: spec.hidden, format: embeddingFormat },
-    head: { weight: headWeight(spec), inFeatures: spec.hidden, outFeatures: spec.vocab, format: headFormat },
+    head: { weight: headWeight(spec), inFeatures: spec.hidden, outFeatures: spec.vocab, format: precision.head },
     finalNorm: { weight: normFactors(spec, finalNormWeight(spec)), size: spec.hidden, epsilon: spec.normEpsilon },
   };
+}
+
+/** Of a table that is the head, too. */
+function tableFormat({ head }: Precision): EmbeddingFormat {
+  return head === 'int4' ? 'int8' : head;
 }
 
 function floatFormat(dtype: string | undefined): EmbeddingFormat {

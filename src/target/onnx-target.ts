@@ -29,7 +29,7 @@ export interface OnnxTargetOptions {
   readonly eosTokenIds: readonly TokenId[];
   /** Layers whose residual stream comes out of each step. */
   readonly taps: readonly number[];
-  readonly formats: Pick<DecoderGraphOptions, 'linearFormat' | 'headFormat' | 'embeddingFormat'>;
+  readonly formats: Pick<DecoderGraphOptions, 'precision' | 'embeddingFormat'>;
 }
 
 export class OnnxTarget implements Target {
@@ -65,7 +65,13 @@ export class OnnxTarget implements Target {
     this.maxRows = options.maxRows;
     this.#attentionLayers = layersWith(spec, 'attention');
     const { kvHeads, headDim } = spec.attention;
-    const shape = { layers: this.#attentionLayers.length, kvHeads, headDim, sparePositions: sparePositions(headDim) };
+    const shape = {
+      layers: this.#attentionLayers.length,
+      kvHeads,
+      headDim,
+      type: options.formats.precision.compute,
+      sparePositions: sparePositions(headDim),
+    };
     const recurrent = recurrentShape(spec);
     this.cacheBytesPerPosition = CacheTensors.bytesPerPosition(shape);
     if (recurrent !== null) {
@@ -203,8 +209,8 @@ export class OnnxTarget implements Target {
       const { keys, values } = caches[slot]?.tensors ?? this.#idle;
       for (const [index, layer] of this.#attentionLayers.entries()) {
         const names = cacheNames(layer, slot);
-        const key = keys[index] as OwnedTensor<'f32'>;
-        const value = values[index] as OwnedTensor<'f32'>;
+        const key = keys[index] as OwnedTensor;
+        const value = values[index] as OwnedTensor;
         binding.input(names.pastKey, key);
         binding.input(names.pastValue, value);
         binding.output(names.presentKey, key);

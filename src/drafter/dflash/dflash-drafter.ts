@@ -65,7 +65,8 @@ export class DflashDrafter implements Drafter {
     this.taps = config.taps;
     this.maxDraftTokens = config.blockSize - 1;
     this.#biasWindow = config.attention.find(needsWindowBias)?.window ?? null;
-    const shape = { layers: config.layers, kvHeads: config.kvHeads, headDim: config.headDim };
+    const { layers, kvHeads, headDim } = config;
+    const shape = { layers, kvHeads, headDim, type: parts.graph.precision.compute };
     this.bytesPerPosition = CacheTensors.bytesPerPosition(shape);
     // How many sequences there are is the host's to limit, which may keep some that have ended.
     this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, Number.POSITIVE_INFINITY);
@@ -209,8 +210,8 @@ export class DflashDrafter implements Drafter {
       const tensors = cache?.tensors ?? this.#idle;
       for (let layer = 0; layer < this.#parts.config.layers; layer++) {
         const names = cacheNames(layer, slot);
-        const key = tensors.keys[layer] as OwnedTensor<'f32'>;
-        const value = tensors.values[layer] as OwnedTensor<'f32'>;
+        const key = tensors.keys[layer] as OwnedTensor;
+        const value = tensors.values[layer] as OwnedTensor;
         binding.input(names.pastKey, key);
         binding.input(names.pastValue, value);
         binding.output(names.presentKey, key);

@@ -10,8 +10,9 @@
  */
 import { type EmbeddingSpec, embedding } from '../../graph/embedding.ts';
 import { type BuiltGraph, GraphBuilder, type Value } from '../../graph/graph-builder.ts';
-import { type LinearFormat, type LinearSpec, linear } from '../../graph/linear.ts';
+import { type LinearSpec, linear, linearType } from '../../graph/linear.ts';
 import { addAndNorm, headNorm, rmsNorm } from '../../graph/norm.ts';
+import type { Precision } from '../../graph/precision.ts';
 import { declareSlot, needsWindowBias, slotAttention } from '../../graph/slot-attention.ts';
 import { swiglu } from '../../graph/swiglu.ts';
 import type { DflashConfig } from './dflash-config.ts';
@@ -22,7 +23,7 @@ export const DRAFT_ROPE_SIN = 'draft.rope.sin';
 
 export interface DflashGraphOptions {
   readonly slots: number;
-  readonly format: LinearFormat;
+  readonly precision: Precision;
   /** The target's table, which drafter and target share, or one of its own. */
   readonly embedding: EmbeddingSpec;
   /** The head: the target's, chosen rows of it, or one of its own. */
@@ -57,7 +58,8 @@ export const DRAFT_IO = {
 } as const;
 
 export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptions): BuiltGraph {
-  const graph = new GraphBuilder();
+  const { compute, linear: format } = options.precision;
+  const graph = new GraphBuilder(compute);
   const { hidden } = config;
   const taps = config.taps.map((layer) => graph.input(DRAFT_IO.tap(layer), 'f32', ['step_rows', config.targetHidden]));
   const contextRows = graph.input(DRAFT_IO.contextRows, 'i64', ['context']);
@@ -71,24 +73,24 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
   }));
   const tableShape = [options.positions, config.headDim / 2];
   const rotary = {
-    cos: graph.weight(DRAFT_ROPE_COS, 'f32', tableShape),
-    sin: graph.weight(DRAFT_ROPE_SIN, 'f32', tableShape),
+    cos: graph.weight(DRAFT_ROPE_COS, compute, tableShape),
+    sin: graph.weight(DRAFT_ROPE_SIN, compute, tableShape),
   };
   const norm = (weight: string, size = hidden) => ({ weight, size, epsilon: config.normEpsilon });
 
-  const features = taps.map((tap) => graph.node('Gather', [tap, contextRows]));
+  const features = taps.map((tap) => graph.cast(graph.node('Gather', [tap, contextRows]), 'f32', compute));
   const fused = linear(graph, graph.node('Concat', features, { attributes: { axis: 1n } }), {
     weight: 'fc.weight',
     inFeatures: config.taps.length * config.targetHidden,
     outFeatures: hidden,
-    format: options.format,
+    format,
   });
   // The context is not normalised again by the layers: hidden_norm is all it gets.
   const context = rmsNorm(graph, fused, norm('hidden_norm.weight'));
 
   let residual = embedding(graph, blockIds, options.embedding);
   if (config.inputEmbeddingScale !== 1)
-    residual = graph.node('Mul', [residual, graph.floats([config.inputEmbeddingScale], [])]);
+    residual = graph.node('Mul', [residual, graph.cast(graph.floats([config.inputEmbeddingScale], []), 'f32', compute)]);
   let normalised = rmsNorm(graph, residual, norm('layers.0.input_layernorm.weight'));
   for (let layer = 0; layer < config.layers; layer++) {
     const prefix = `layers.${layer}`;
@@ -97,7 +99,7 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
         weight: `${prefix}.self_attn.${part}.weight`,
         inFeatures,
         outFeatures,
-        format: options.format,
+        format,
         ...(config.attentionBias ? { bias: `${prefix}.self_attn.${part}.bias` } : {}),
       });
     const width = config.heads * config.headDim;
@@ -136,7 +138,7 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
       prefix: `${prefix}.mlp`,
       hidden,
       intermediate: config.intermediate,
-      format: options.format,
+      format,
       bias: false,
     });
     const next = layer + 1 < config.layers ? `layers.${layer + 1}.input_layernorm.weight` : 'norm.weight';
@@ -144,9 +146,10 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
     residual = afterLayer.sum;
     normalised = afterLayer.normalised;
   }
-  graph.nodes('Identity', [normalised], [DRAFT_IO.hidden]);
+  graph.cast(normalised, compute, 'f32', DRAFT_IO.hidden);
 
-  let logits = linear(graph, graph.node('Gather', [normalised, draftRows]), options.head);
+  const computed = linear(graph, graph.node('Gather', [normalised, draftRows]), options.head);
+  let logits = graph.cast(computed, linearType(graph, options.head.format), 'f32');
   if (config.outputMultiplier !== 1) logits = graph.node('Mul', [logits, graph.floats([config.outputMultiplier], [])]);
   if (config.logitSoftcap !== null) {
     const cap = graph.floats([config.logitSoftcap], []);

@@ -7,11 +7,12 @@ import type { WeightFormat } from '../../checkpoint/weight-plan.ts';
 import { AppError } from '../../core/app-error.ts';
 import type { EmbeddingFormat, EmbeddingSpec } from '../../graph/embedding.ts';
 import type { LinearSpec } from '../../graph/linear.ts';
+import { precisionOf } from '../../graph/precision.ts';
 import { ropeTables } from '../../graph/rope.ts';
+import { floatTensor } from '../../model/float-tensor.ts';
 import { CachePool } from '../../model/kv-cache.ts';
 import type { Device } from '../../onnx/device.ts';
 import type { OnnxRuntime } from '../../onnx/runtime.ts';
-import { OwnedTensor } from '../../onnx/tensor.ts';
 import { WeightTensors } from '../../onnx/weight-tensors.ts';
 import type { BorrowedTarget } from '../borrowed-target.ts';
 import type { DflashConfig } from './dflash-config.ts';
@@ -53,8 +54,11 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
   refuseUnclaimed(checkpoint, plan, folder, { besides: own.ids, allowUnclaimed: options.allowUnclaimed ?? false });
   const keptTokens = await readKeptTokens(folder, config, checkpoint, own);
 
+  const precision = precisionOf(format, device.kind);
+  const { compute } = precision;
   const common = {
     format,
+    compute,
     ...(options.cacheDir === null ? {} : { outDir: options.cacheDir }),
     ...(options.onProgress === undefined ? {} : { onProgress: options.onProgress }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
@@ -70,15 +74,15 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
   const positions = target.maxContext + config.blockSize + CachePool.SPARE_POSITIONS;
   const tables = ropeTables(config.rope, positions);
   const tableShape = [positions, config.headDim / 2];
-  weights.add(DRAFT_ROPE_COS, OwnedTensor.over(runtime, 'f32', tableShape, tables.cos));
-  weights.add(DRAFT_ROPE_SIN, OwnedTensor.over(runtime, 'f32', tableShape, tables.sin));
+  weights.add(DRAFT_ROPE_COS, floatTensor(runtime, compute, tableShape, tables.cos));
+  weights.add(DRAFT_ROPE_SIN, floatTensor(runtime, compute, tableShape, tables.sin));
   return DflashDrafter.create({
     runtime,
     device,
     config,
     target,
     weights,
-    graph: { format, embedding, head, positions },
+    graph: { precision, embedding, head, positions },
     keptTokens,
   });
 }

@@ -62,10 +62,10 @@ describe('a qwen3_moe config', () => {
     expect(dense).toEqual({ kind: 'dense', intermediate: 128, bias: false });
   });
 
-  it('plans the router as a vector, which is never quantised, and each expert', async () => {
+  it('plans the router in f32, whatever the format, and each expert', async () => {
     const plan = planDecoderWeights(await specOf(mixture));
     const router = plan.find(({ name }) => name === 'model.layers.3.mlp.gate.weight');
-    expect(router).toMatchObject({ kind: 'vector', shape: [4, 64] });
+    expect(router).toMatchObject({ kind: 'exact', shape: [4, 64] });
     const experts = plan.filter(({ name }) => /^model\.layers\.3\.mlp\.experts\.\d\./.test(name));
     expect(experts.map(({ kind }) => kind)).toEqual(new Array(12).fill('linear'));
   });
@@ -113,12 +113,12 @@ describe('a qwen3_5_text config', () => {
       'in_proj_qkv.weight': 'linear',
       'in_proj_z.weight': 'linear',
       'out_proj.weight': 'linear',
-      'in_proj_a.weight': 'vector',
-      'in_proj_b.weight': 'vector',
-      'conv1d.weight': 'vector',
-      'norm.weight': 'vector',
-      A_log: 'vector',
-      dt_bias: 'vector',
+      'in_proj_a.weight': 'exact',
+      'in_proj_b.weight': 'exact',
+      'conv1d.weight': 'exact',
+      'norm.weight': 'exact',
+      A_log: 'exact',
+      dt_bias: 'exact',
     });
   });
 
