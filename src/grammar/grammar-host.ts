@@ -47,6 +47,11 @@ export class GrammarHost implements AsyncDisposable {
     return worker;
   }
 
+  /** Begins to start a worker, for whoever comes next. */
+  start(): void {
+    this.#alive();
+  }
+
   forget(key: string): void {
     this.#compiled.delete(key);
     this.#worker?.forget(key);

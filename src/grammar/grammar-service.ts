@@ -169,7 +169,9 @@ export class GrammarService implements AsyncDisposable {
 
   #aliveTrial(): GrammarWorker {
     if (this.#disposed) throw new DisposedError('The grammar service');
-    if (!this.#trial?.alive) this.#trial = new GrammarWorker(this.#getVocabulary());
+    if (this.#trial?.alive) return this.#trial;
+    this.#trial = new GrammarWorker(this.#getVocabulary());
+    this.#shared.start();
     return this.#trial;
   }
 

@@ -34,7 +34,7 @@ async function serve(request: GrammarRequest): Promise<void> {
     else if (request.type === 'close') close(request.matcher);
     else forget(request.key);
   } catch (error) {
-    const message = plainWords(lastWords()) || (error instanceof Error ? error.message : String(error));
+    const message = plainWords(lastWords()) || (error instanceof Error ? error.message : 'an error without words');
     reply({ type: 'broken', message });
   }
 }
@@ -42,7 +42,11 @@ async function serve(request: GrammarRequest): Promise<void> {
 async function compile(id: number, key: string, structure: AnswerStructure): Promise<void> {
   const started = performance.now();
   forget(key);
-  compiled.set(key, await compileStructure(compiler, structure));
+  const grammar = await compileStructure(compiler, structure);
+  compiled.set(key, grammar);
+  // What compiles may still be slow to follow: the first masks belong to what is tried.
+  using matcher = new StructureMatcher(await xgrammar.GrammarMatcher.createGrammarMatcher(grammar), vocabulary);
+  await matcher.masks([]);
   reply({ type: 'compiled', id, ms: performance.now() - started, bytes: memoryBytes() });
 }
 
@@ -88,15 +92,25 @@ function compileStructure(compiler: GrammarCompiler, structure: AnswerStructure)
     case 'regex':
       return compiler.compileStructuralTag({ type: 'regex', pattern: structure.pattern });
     case 'choice':
-      return compiler.compileStructuralTag({
-        type: 'or',
-        elements: structure.choices.map((value) => ({ type: 'const_string', value })),
-      });
+      return compiler.compileGrammar(`root ::= ${structure.choices.map((choice) => JSON.stringify(choice)).join(' | ')}`);
     case 'grammar':
       return compiler.compileGrammar(structure.ebnf);
     case 'structural-tag':
-      return compiler.compileStructuralTag(structure.tag);
+      return compileTag(compiler, structure.tag);
   }
+}
+
+/** In XGrammar's format, or in the older one of `structures` and `triggers`. */
+function compileTag(compiler: GrammarCompiler, tag: string): Promise<CompiledGrammar> {
+  const { structures, triggers } = JSON.parse(tag) as LegacyTag;
+  if (structures === undefined) return compiler.compileStructuralTag(tag);
+  const items = structures.map(({ begin, schema, end }) => new xgrammar.StructuralTagItem(begin, schema, end));
+  return compiler.compileStructuralTag(items, triggers);
+}
+
+interface LegacyTag {
+  readonly structures?: readonly { readonly begin: string; readonly schema: Record<string, unknown>; readonly end: string }[];
+  readonly triggers: string[];
 }
 
 /** "[FATAL] /some/file.cc:12: Check failed: (a) is false: What is wrong" without where it was noticed. */
