@@ -1,5 +1,5 @@
 /** What a running request reports: some `tokens` events, then exactly one `finish`. Failures are thrown. */
-import type { RoundTrace } from './round-trace.ts';
+import type { PhasedRound } from './round-trace.ts';
 import type { SpeculationRecord } from './speculation-record.ts';
 import type { TokenId } from './token.ts';
 import type { TokenLogprobs } from './token-logprobs.ts';
@@ -41,7 +41,7 @@ export interface FinishEvent {
   readonly speculation: SpeculationRecord;
   readonly timing: RequestTiming;
   /** Its rounds token by token, where the request asked for them. */
-  readonly trace?: readonly RoundTrace[];
+  readonly trace?: readonly PhasedRound[];
 }
 
 /** Milliseconds since the request was accepted by the engine. */

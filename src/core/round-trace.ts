@@ -18,6 +18,14 @@ export interface RoundTrace {
   readonly shortBy: ShortDraftReason | null;
 }
 
+/** Which part of an answer a token belongs to. */
+export type Phase = 'content' | 'reasoning' | 'tool';
+
+export interface PhasedRound extends RoundTrace {
+  /** Of the anchor. */
+  readonly phase: Phase;
+}
+
 export interface DraftedToken {
   readonly token: TokenId;
   /** The drafter's own probability; null where it gives none. */

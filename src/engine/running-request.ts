@@ -1,5 +1,6 @@
 /** A request on its way through the engine. */
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
+import type { Phase } from '../core/round-trace.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import type { Ending } from '../decode/stop-rule.ts';
 import { type MakeProcessor, NO_PROCESSOR } from './answer-rules.ts';
@@ -17,6 +18,8 @@ export interface Started {
   readonly maxDraftTokens: number;
   /** Of the prompt, reused from earlier sequences. */
   readonly cachedTokens: number;
+  /** Of each token so far, the prompt's included. */
+  phases(): readonly Phase[];
 }
 
 export class RunningRequest {
@@ -106,7 +109,14 @@ export class RunningRequest {
         firstTokenMs: this.#firstTokenAt === null ? null : this.#firstTokenAt - this.#arrived,
         totalMs: now - this.#arrived,
       },
-      ...(sequence?.traces ? { trace: sequence.traces } : {}),
+      ...this.#trace(),
     };
+  }
+
+  #trace(): Pick<FinishEvent, 'trace'> {
+    const traces = this.#started?.sequence.traces;
+    if (!traces) return {};
+    const phases = this.#started!.phases();
+    return { trace: traces.map((round) => ({ ...round, phase: phases[round.position]! })) };
   }
 }

@@ -3,6 +3,7 @@ import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
 import { ShadowDraft } from '../decode/shadow-draft.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { SequenceCache, Target } from '../target/target.ts';
+import { phasesOf } from '../text/phases.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import type { MakeProcessor } from './answer-rules.ts';
 import { AnswerText } from './answer-text.ts';
@@ -64,6 +65,7 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     drafter: speculating?.name ?? 'none',
     maxDraftTokens,
     cachedTokens: prefix?.length ?? 0,
+    phases: () => phasesOf(tokenizer, sequence.tokens),
   };
 }
 

@@ -1,8 +1,7 @@
 /** Which part of an answer a token belongs to. */
-import type { TokenId } from '../../core/token.ts';
-import type { Tokenizer } from '../../text/tokenizer.ts';
-
-export type Phase = 'content' | 'reasoning' | 'tool';
+import type { Phase } from '../core/round-trace.ts';
+import type { TokenId } from '../core/token.ts';
+import type { Tokenizer } from './tokenizer.ts';
 
 /** Marks as models with reasoning and tools write them, where they are tokens of their own. */
 const MARKS: readonly (readonly [phase: Phase, open: string, close: string])[] = [
@@ -10,7 +9,10 @@ const MARKS: readonly (readonly [phase: Phase, open: string, close: string])[] =
   ['tool', '<tool_call>', '</tool_call>'],
 ];
 
-/** @returns the phase of each token; a mark belongs to the part that it opens or closes */
+/**
+ * @param tokens prompt and answer, as templates open a part of the answer at the end of the prompt
+ * @returns the phase of each token; a mark belongs to the part that it opens or closes
+ */
 export function phasesOf(tokenizer: Pick<Tokenizer, 'tokenId'>, tokens: readonly TokenId[]): readonly Phase[] {
   const opening = new Map<TokenId, Phase>();
   const closing = new Set<TokenId>();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import type { PhasedRound } from '../../src/core/round-trace.ts';
 import type { EngineStatus } from '../../src/engine/engine.ts';
 import { createApp } from '../../src/server/app.ts';
 import { DEFAULT_SERVER_CONFIG, type WebSocketLimits } from '../../src/server/server-config.ts';
@@ -44,6 +45,32 @@ describe('frames on a WebSocket', () => {
   function withFixedErrorText(payload: Frame): Frame {
     return 'error' in payload ? { error: { ...(payload['error'] as object), message: '' } } : payload;
   }
+
+  test('tell the rounds of the answer with the phase of their anchors, as server-sent events do', async () => {
+    const trace: PhasedRound[] = (['reasoning', 'content'] as const).map((phase, round) => ({
+      position: 3 + round,
+      anchor: 97,
+      drafted: [{ token: 98, confidence: null, targetProbability: 0.8, outcome: 'accepted' }],
+      emitted: [{ token: 98, targetProbability: 0.8 }],
+      rejectedRank: null,
+      end: 'whole',
+      shortBy: null,
+      phase,
+    }));
+    const options = { config: { allowTrace: true }, engine: { script: () => ({ text: 'abc', trace }) } };
+    const body = { prompt: 'x', trace: true, request_id: 'r1' };
+    const sse = await post(createApp(createServerFixture(options).options), PATH, { ...body, stream: true });
+    const client = await WsClient.connect((await start(options)).url, PATH);
+    client.send(body);
+    const traces = (payloads: readonly Frame[]) => payloads.flatMap((payload) => payload['trace'] ?? []);
+    const lines = traces(await client.answer('r1'));
+    expect(lines).toMatchObject([
+      { round: 0, phase: 'reasoning' },
+      { round: 1, phase: 'content' },
+    ]);
+    expect(lines).toEqual(traces(ssePayloads(await sse.text())));
+    await client.close();
+  });
 
   test('carry an id of the server when the client names none', async () => {
     const client = await WsClient.connect((await start()).url, PATH);

@@ -1,9 +1,10 @@
 /** Rounds of served answers as JSON lines, for people and for viewers. */
+import type { Phase } from '../../core/round-trace.ts';
 import type { TokenId } from '../../core/token.ts';
+import { phasesOf } from '../../text/phases.ts';
 import { loadTokenizer, type Tokenizer } from '../../text/tokenizer.ts';
 import type { MeasuredRound, ServedAnswer } from '../measure/answer-records.ts';
 import { endOf } from '../report/served-splits.ts';
-import { type Phase, phasesOf } from './phases.ts';
 
 export interface TracedToken {
   readonly token: TokenId;
@@ -41,7 +42,7 @@ export interface TraceLine {
 export async function* traceLines(target: string, answers: readonly ServedAnswer[]): AsyncGenerator<string> {
   const tokenizer = await loadTokenizer(target);
   for (const answer of answers) {
-    const phases = phasesOf(tokenizer, answer.tokens);
+    const phases = phasesOf(tokenizer, [...answer.promptTokens, ...answer.tokens]);
     for (const [i, round] of answer.rounds.entries()) yield JSON.stringify(traceLine(tokenizer, answer, round, i, phases));
   }
 }
@@ -62,7 +63,7 @@ function traceLine(
     temperature: answer.temperature,
     round: index,
     position: round.position,
-    phase: phases[place] ?? 'content',
+    phase: phases[round.position] as Phase,
     anchor: traced(answer.tokens[place] as TokenId),
     drafted: draft.map((token, slot) => ({
       ...traced(token),

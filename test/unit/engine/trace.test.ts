@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import { NgramDrafter } from '../../../src/drafter/ngram/ngram-drafter.ts';
+import { Tokenizer } from '../../../src/text/tokenizer.ts';
 import { hashedLogits, nextToken } from '../../support/scripted-logits.ts';
 import { WrongFromDrafter } from '../../support/wrong-from-drafter.ts';
+import { byteLevelDefinition } from '../text/tokenizer-definitions.ts';
 import { answerOf, NEVER, openEngine, request, VOCAB } from './engine-fixture.ts';
 
 const nextLogits = hashedLogits({ vocabSize: VOCAB, seed: 9, memory: 4 });
@@ -78,6 +80,28 @@ describe('a trace', () => {
     expect(drafted.length).toBeGreaterThan(10);
     for (const { confidence } of drafted) expect(confidence).toBeGreaterThan(0);
     expect((await answerOf(engine.generate(asked, NEVER))).finish).not.toHaveProperty('trace');
+  });
+
+  it('says which part of the answer an anchor lies in, one that the prompt has opened too', async () => {
+    const { engine: plain } = openEngine({ nextLogits });
+    const asked = request([1, 2, 3], { maxTokens: 30, ignoreEos: true, trace: true });
+    const { tokens } = await answerOf(plain.generate(asked, NEVER));
+    const close = tokens[12] as number;
+    class Marked extends Tokenizer {
+      override tokenId(token: string): number | null {
+        return (
+          new Map([
+            ['<think>', 2],
+            ['</think>', close],
+          ]).get(token) ?? null
+        );
+      }
+    }
+    const { engine } = openEngine({ nextLogits, parts: { tokenizer: new Marked(byteLevelDefinition(), {}, '') } });
+    const { trace = [] } = (await answerOf(engine.generate(asked, NEVER))).finish;
+    const end = asked.promptTokens.length + tokens.indexOf(close);
+    expect(trace.map(({ phase }) => phase)).toEqual(trace.map(({ position }) => (position <= end ? 'reasoning' : 'content')));
+    expect(new Set(trace.map(({ phase }) => phase)).size).toBe(2);
   });
 
   it('changes no token and no round', async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { RoundTrace } from '../../../src/core/round-trace.ts';
+import type { PhasedRound } from '../../../src/core/round-trace.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { ssePayloads } from '../../support/read-sse.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
 import { errorOf, post } from '../../support/server-requests.ts';
 
-const TRACE: RoundTrace = {
+const TRACE: PhasedRound = {
   position: 3,
   anchor: 97,
   drafted: [
@@ -19,6 +19,7 @@ const TRACE: RoundTrace = {
   rejectedRank: 1,
   end: 'rejected',
   shortBy: 'load',
+  phase: 'reasoning',
 };
 const LINE = {
   round: 0,
@@ -35,6 +36,7 @@ const LINE = {
   rejectedRank: 1,
   end: 'rejected',
   shortBy: 'load',
+  phase: 'reasoning',
 };
 
 function setUp(allowTrace: boolean) {
