@@ -2,7 +2,8 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent } from '../core/decode-event.ts';
-import type { GenerationPlan } from './generation-plan.ts';
+import { type GenerationPlan, paramNames } from './generation-plan.ts';
+import { nameParam } from './name-param.ts';
 
 export interface ChoiceEvent {
   readonly choice: number;
@@ -67,7 +68,7 @@ export async function* runChoices(
       }
     }
   } catch (error) {
-    throw nameParam(error, plan.format.promptParam);
+    throw nameParam(error, paramNames(plan));
   } finally {
     clearTimeout(timer);
     stop.abort();
@@ -122,9 +123,4 @@ function timeoutError(timeoutMs: number): AppError {
 function abortError(signal: AbortSignal): AppError {
   if (signal.aborted) return new AbortedError('The request', signal.reason);
   return new AppError('unavailable', 'Expected to finish the answer, got a shutdown of the server. Send the request again.');
-}
-
-function nameParam(error: unknown, param: string): unknown {
-  if (!(error instanceof AppError) || error.code !== 'context_length_exceeded' || 'param' in error.details) return error;
-  return new AppError(error.code, error.message, { cause: error, details: { ...error.details, param } });
 }

@@ -4,6 +4,7 @@ import type { TokenRules } from '../core/token-rules.ts';
 import type { Engine, EngineInfo, GenerateRequest } from '../engine/engine.ts';
 import type { AnswerFormat, EncodedPrompt } from './answer-format.ts';
 import { choiceSeed } from './choice-seed.ts';
+import type { ParamNames } from './name-param.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
 
 /** A request that is ready to run. */
@@ -72,6 +73,12 @@ export function planGeneration(input: PlanInput): GenerationPlan {
     })),
     promptTokens: prompts.reduce((sum, prompt) => sum + prompt.tokens.length, 0),
   };
+}
+
+/** How the caller sent what an engine may refuse. */
+export function paramNames({ format, params }: Pick<GenerationPlan, 'format' | 'params'>): ParamNames {
+  // Tools are the other reason for a structure.
+  return { prompt: format.promptParam, structure: params.structure?.param ?? 'tools' };
 }
 
 /** What the request says, else what the model's folder asks for, else the neutral value. */

@@ -9,14 +9,15 @@ import { createChatBodyParser } from './chat/chat-body.ts';
 import { runChoices, startEvents } from './choice-events.ts';
 import type { Clock } from './clock.ts';
 import { createCompletionBodyParser } from './completion-body.ts';
-import { type GenerationPlan, planGeneration } from './generation-plan.ts';
+import { type GenerationPlan, paramNames, planGeneration } from './generation-plan.ts';
 import type { ServerMetrics } from './metrics.ts';
+import { nameParam } from './name-param.ts';
 import type { ParseBody } from './parsed-request.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
 import { fieldError } from './schemas/parse-request.ts';
 import { toTokenRules } from './schemas/rule-fields.ts';
 import { checkTokenRange } from './schemas/token-range.ts';
-import type { ServerConfig } from './server-config.ts';
+import type { RequestLimits, ServerConfig } from './server-config.ts';
 
 /** The two things that can be asked for, by the path that asks. */
 export const GENERATION_PATHS = {
@@ -85,13 +86,22 @@ export class GenerationService {
         { details: { param: params.maxTokens === null ? 'n' : 'max_tokens', code: 'invalid_value' } },
       );
     }
+    const format = parsed.format(engine);
+    const rules = { ...toTokenRules(params.rules, engine), ...parsed.structure(engine) };
+    const prompts = parsed.prompts(engine).map((prompt) => truncate(prompt, params, info));
+    checkLogprobs({ tokens, format, params, prompts }, this.#options.config.limits);
+    try {
+      await engine.checkRules(rules);
+    } catch (error) {
+      throw nameParam(error, paramNames({ format, params }));
+    }
     return planGeneration({
       requestId: params.requestId ?? requestId,
       engine,
-      format: parsed.format(engine),
+      format,
       params,
-      prompts: parsed.prompts(engine).map((prompt) => truncate(prompt, params, info)),
-      rules: { ...toTokenRules(params.rules, engine), ...parsed.structure(engine) },
+      prompts,
+      rules,
       seed: params.seed ?? this.#options.randomSeed(),
     });
   }
@@ -159,6 +169,26 @@ export function checkModel(model: string | null, info: EngineInfo): void {
     {
       details: { param: 'model' },
     },
+  );
+}
+
+interface ToldAnswers extends Pick<GenerationPlan, 'format' | 'params' | 'prompts'> {
+  /** The most that all answers together may have. */
+  readonly tokens: number;
+}
+
+/** @throws AppError `invalid_request` for more logprobs than one answer may hold */
+function checkLogprobs({ tokens, format, params, prompts }: ToldAnswers, { maxRequestLogprobs }: RequestLimits): void {
+  const { logprobs } = params.details;
+  const ofAnswers = logprobs === null ? 0 : tokens * (logprobs + 1);
+  const promptTokens = params.n * prompts.reduce((sum, prompt) => sum + prompt.tokens.length, 0);
+  const ofPrompts = format.promptLogprobs === null ? 0 : promptTokens * (format.promptLogprobs + 1);
+  if (ofAnswers + ofPrompts <= maxRequestLogprobs) return;
+  throw new AppError(
+    'invalid_request',
+    `Expected at most ${maxRequestLogprobs} logprobs in all answers together, got ${ofAnswers} of tokens and ${ofPrompts} of prompts. ` +
+      'Ask for fewer, or split the request.',
+    { details: { param: ofAnswers > ofPrompts ? 'logprobs' : 'prompt_logprobs', code: 'invalid_value' } },
   );
 }
 

@@ -24,6 +24,8 @@ export interface RequestLimits {
   readonly maxChoices: number;
   /** Tokens that all answers of one request may have together. */
   readonly maxRequestTokens: number;
+  /** Logprobs that all answers of one request may tell together, rivals included. */
+  readonly maxRequestLogprobs: number;
 }
 
 export interface WebSocketLimits {
@@ -81,6 +83,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
     maxChoiceTexts: 1024,
     maxChoices: 128,
     maxRequestTokens: 262_144,
+    maxRequestLogprobs: 1_048_576,
   },
   webSocket: {
     maxConnections: 256,

@@ -1,9 +1,10 @@
 /** A scripted engine: real events, rounds, stops and counts, without a model. */
 import { AppError } from '../../src/core/app-error.ts';
 import type { DecodeEvent, FinishEvent, FinishReason } from '../../src/core/decode-event.ts';
-import type { PhasedRound } from '../../src/core/round-trace.ts';
+import type { RoundTrace } from '../../src/core/round-trace.ts';
 import type { RoundRecord, ShortDraftReason } from '../../src/core/speculation-record.ts';
 import type { TokenId } from '../../src/core/token.ts';
+import type { TokenRules } from '../../src/core/token-rules.ts';
 import type {
   ChatMessage,
   ChatOptions,
@@ -17,6 +18,7 @@ import type {
   SwapRecord,
 } from '../../src/engine/engine.ts';
 import { FakeClock } from './fake-clock.ts';
+import { fakeLogprobs } from './fake-logprobs.ts';
 import { decodeBytes, EOS_TOKEN, encodeBytes, FakeTextStream, tokenBytes, VOCAB_SIZE } from './fake-text.ts';
 
 /** What the fake does for one request. */
@@ -30,7 +32,7 @@ export interface FakeScript {
   /** Tokens of the prompt that an earlier request began with. */
   readonly cachedTokens?: number;
   /** What is told of its rounds when the request asks for it. */
-  readonly trace?: readonly PhasedRound[];
+  readonly trace?: readonly RoundTrace[];
   /** The round in which the drafter fails for good. */
   readonly drafterFailsAt?: number;
   /** The engine fails instead of running this step; step 0 is the prompt's. */
@@ -48,6 +50,8 @@ export interface FakeEngineOptions {
   readonly drafterStatus?: () => readonly DrafterStatus[];
   /** What opens an answer behind the messages. Default: an assistant's turn. */
   readonly generationPrompt?: string;
+  /** Throws for rules that cannot be enforced. Default: all can. */
+  readonly checkRules?: (rules: TokenRules) => void;
   /** Requests that may wait; one more is refused. Default 64. */
   readonly maxWaiting?: number;
   /** Awaited before each step: where a test holds the engine. */
@@ -102,7 +106,9 @@ export class FakeEngine implements Engine {
     return this.#options.drafterStatus?.() ?? [];
   }
 
-  async checkRules(): Promise<void> {}
+  async checkRules(rules: TokenRules): Promise<void> {
+    this.#options.checkRules?.(rules);
+  }
 
   encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
     this.encoded.push({ text, addSpecialTokens });
@@ -359,7 +365,17 @@ class FakeRun {
       tokens.push(token);
       this.finish = this.#stopAt(token);
     }
-    return { type: 'tokens', tokens, text: this.#text.take(this.finish !== undefined) };
+    const { logprobs = null, promptLogprobs = null, promptTokens } = this.#request;
+    const start = this.#emitted - tokens.length;
+    return {
+      type: 'tokens',
+      tokens,
+      text: this.#text.take(this.finish !== undefined),
+      ...(logprobs === null ? {} : { logprobs: tokens.map((token, i) => fakeLogprobs(token, start + i, logprobs)) }),
+      ...(promptLogprobs === null || start > 0
+        ? {}
+        : { promptLogprobs: promptTokens.slice(1).map((token, i) => fakeLogprobs(token, i + 1, promptLogprobs)) }),
+    };
   }
 
   #stopAt(token: TokenId): FinishEvent | undefined {

@@ -217,6 +217,34 @@ export const STREAM_VECTORS: readonly StreamVector[] = [
     expected: { pieces: [['a', 'b<|end|>ab']], finishReasons: ['length'], metricsIn: 'finish chunk' },
   },
   {
+    name: 'logprobs of tokens whose text a stop string holds back',
+    path: '/v1/completions',
+    body: { ...greedy, prompt: 'x', logprobs: 2, stop: ['cdX'], return_token_ids: true, skip_special_tokens: false },
+    script: { text: 'abcdeé', accepts: [1, 0] },
+    expected: { pieces: [['a', 'b', 'cde', 'é']], finishReasons: ['stop'], metricsIn: 'finish chunk' },
+  },
+  {
+    name: 'an echo with logprobs of the prompt',
+    path: '/v1/completions',
+    body: { ...greedy, prompt: 'é!', echo: true, logprobs: 1, n: 2, max_tokens: 4, return_tokens_as_token_ids: true },
+    script: { text: 'abcdef', accepts: [2] },
+    expected: {
+      pieces: [
+        ['é!a', 'bcd'],
+        ['é!a', 'bcd'],
+      ],
+      finishReasons: ['length', 'length'],
+      metricsIn: 'finish chunk',
+    },
+  },
+  {
+    name: 'an echo without an answer',
+    path: '/v1/completions',
+    body: { ...greedy, prompt: [104, 105], echo: true, logprobs: 0, max_tokens: 0, stream_options: { include_usage: true } },
+    script: { text: 'abc' },
+    expected: { pieces: [['hi']], finishReasons: ['length'], metricsIn: 'usage chunk' },
+  },
+  {
     name: 'an engine that fails behind the first tokens',
     path: '/v1/chat/completions',
     body: { ...greedy, messages: user('hi'), stream_options: { include_usage: true } },
