@@ -1,6 +1,9 @@
 /** From the rules of a request to what enforces them on its sequence. */
 import { AppError } from '../core/app-error.ts';
 import { NO_RULES, type TokenRules } from '../core/token-rules.ts';
+import { AfterReasoning } from '../grammar/after-reasoning.ts';
+import type { CompiledStructure } from '../grammar/compiled-structure.ts';
+import type { GrammarService } from '../grammar/grammar-service.ts';
 import type { LogitsProcessor } from '../sampling/logits-processor.ts';
 import { ProcessorChain } from '../sampling/processor-chain.ts';
 import { AllowedTokens } from '../sampling/processors/allowed-tokens.ts';
@@ -16,18 +19,37 @@ export type MakeProcessor = () => LogitsProcessor | null;
 
 export const NO_PROCESSOR: MakeProcessor = () => null;
 
+/** What keeps answers within structures. */
+export type Grammars = Pick<GrammarService, 'compile' | 'open'>;
+
 const MOST_BIAS = 100;
 const MOST_PENALTY = 2;
 
 export class AnswerRules {
   readonly #facts: Pick<TargetFacts, 'vocabSize' | 'eosTokenIds'>;
+  readonly #grammars: Grammars | null;
 
-  constructor(facts: Pick<TargetFacts, 'vocabSize' | 'eosTokenIds'>) {
+  /** @param grammars null: structures are refused */
+  constructor(facts: Pick<TargetFacts, 'vocabSize' | 'eosTokenIds'>, grammars: Grammars | null) {
     this.#facts = facts;
+    this.#grammars = grammars;
   }
 
-  /** @throws AppError `invalid_request` when the rules cannot be enforced */
+  /** @throws AppError `invalid_request` when the rules cannot be enforced, with the request's field as `details.param`; as a grammar service throws */
   async check(rules: TokenRules): Promise<void> {
+    this.#checkValues(rules);
+    await this.#compileStructure(rules);
+  }
+
+  /** @throws AppError as {@link check} */
+  async compile(request: GenerateRequest): Promise<MakeProcessor> {
+    const { rules = NO_RULES } = request;
+    this.#checkValues(rules);
+    const makers = this.#makers(request, rules, await this.#compileStructure(rules));
+    return makers.length === 0 ? NO_PROCESSOR : () => new ProcessorChain(makers.map((make) => make()));
+  }
+
+  #checkValues(rules: TokenRules): void {
     checkNumbers(rules);
     this.#checkIds('allowed_token_ids', rules.allowedTokenIds ?? []);
     this.#checkIds('bad_words', rules.badWords.flat());
@@ -35,20 +57,25 @@ export class AnswerRules {
     if (rules.allowedTokenIds?.length === 0) throw refusal('allowed_token_ids', 'at least one token id', 'none');
     if (rules.badWords.some((word) => word.length === 0))
       throw refusal('bad_words', 'words of at least one token', 'an empty one');
-    if (rules.structure !== null) {
-      throw refusal('structured_outputs', 'a request without a structure, as this server enforces none', rules.structure.kind);
-    }
   }
 
-  /** @throws AppError `invalid_request` as {@link check} */
-  async compile(request: GenerateRequest): Promise<MakeProcessor> {
-    const { rules = NO_RULES } = request;
-    await this.check(rules);
-    if (this.#links(request, rules).length === 0) return NO_PROCESSOR;
-    return () => new ProcessorChain(this.#links(request, rules));
+  async #compileStructure({ structure }: TokenRules): Promise<CompiledStructure | null> {
+    if (structure === null) return null;
+    if (this.#grammars === null) throw refusal('structure', 'nothing, as no structures are enforced here,', structure.kind);
+    return await this.#grammars.compile(structure);
   }
 
-  #links({ promptTokens, stopTokenIds }: GenerateRequest, rules: TokenRules): LogitsProcessor[] {
+  #openStructure(compiled: CompiledStructure, { structureAfter }: TokenRules): LogitsProcessor {
+    const processor = this.#grammars!.open(compiled);
+    return structureAfter === null ? processor : new AfterReasoning(processor, structureAfter);
+  }
+
+  /** In the order of application. */
+  #makers(
+    { promptTokens, stopTokenIds }: GenerateRequest,
+    rules: TokenRules,
+    compiled: CompiledStructure | null,
+  ): (() => LogitsProcessor)[] {
     const { allowedTokenIds, badWords, minTokens, logitBias } = rules;
     const penalties = {
       repetition: rules.repetitionPenalty,
@@ -56,12 +83,14 @@ export class AnswerRules {
       presence: rules.presencePenalty,
     };
     const penalizes = penalties.repetition !== 1 || penalties.frequency !== 0 || penalties.presence !== 0;
+    const ends = [...this.#facts.eosTokenIds, ...stopTokenIds];
     return [
-      ...(allowedTokenIds === null ? [] : [new AllowedTokens(allowedTokenIds)]),
-      ...(badWords.length === 0 ? [] : [new BadWords(badWords)]),
-      ...(minTokens === 0 ? [] : [new MinTokens(minTokens, [...this.#facts.eosTokenIds, ...stopTokenIds])]),
-      ...(logitBias.size === 0 ? [] : [new LogitBias(logitBias)]),
-      ...(penalizes ? [new OccurrencePenalties(penalties, promptTokens)] : []),
+      ...(compiled === null ? [] : [() => this.#openStructure(compiled, rules)]),
+      ...(allowedTokenIds === null ? [] : [() => new AllowedTokens(allowedTokenIds)]),
+      ...(badWords.length === 0 ? [] : [() => new BadWords(badWords)]),
+      ...(minTokens === 0 ? [] : [() => new MinTokens(minTokens, ends)]),
+      ...(logitBias.size === 0 ? [] : [() => new LogitBias(logitBias)]),
+      ...(penalizes ? [() => new OccurrencePenalties(penalties, promptTokens)] : []),
     ];
   }
 

@@ -10,7 +10,7 @@ import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
-import { AnswerRules, NO_PROCESSOR } from './answer-rules.ts';
+import { AnswerRules, type Grammars, NO_PROCESSOR } from './answer-rules.ts';
 import { CacheBudget, cacheBytes } from './cache-budget.ts';
 import { pickDrafter, requestFraction, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
@@ -45,6 +45,8 @@ export interface DecodeEngineParts {
   readonly drafters: readonly ServedDrafter[];
   readonly tokenizer: Tokenizer;
   readonly chatTemplate: ChatTemplate;
+  /** Owned. Default: structures are refused. */
+  readonly grammars?: (Grammars & AsyncDisposable) | null;
   readonly model: string;
   readonly samplingDefaults: EngineInfo['samplingDefaults'];
   /** Requests that may wait for a sequence. */
@@ -112,7 +114,7 @@ export class DecodeEngine implements Engine {
     this.#swaps = new DrafterSwaps(guarded, onSwap, parts.swapRules);
     this.#split = parts.split ?? null;
     this.#audit = new SelfAudit(parts.auditRate ?? 0);
-    this.#rules = new AnswerRules(target.facts);
+    this.#rules = new AnswerRules(target.facts, parts.grammars ?? null);
     this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
@@ -568,6 +570,7 @@ export class DecodeEngine implements Engine {
     await this.#end();
     this.#prefixes[Symbol.dispose]();
     for (const { drafter } of this.#swaps.loaded) await drafter[Symbol.asyncDispose]();
+    await this.#parts.grammars?.[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }
 }

@@ -10,6 +10,7 @@ import type { Drafter } from '../drafter/drafter.ts';
 import type { DrafterSource } from '../drafter/drafter-context.ts';
 import { drafterFromModule, drafterFromName } from '../drafter/registry.ts';
 import { syntheticSource } from '../drafter/synthetic/synthetic-source.ts';
+import { GrammarService } from '../grammar/grammar-service.ts';
 import type { Device } from '../onnx/device.ts';
 import { openRuntime } from '../onnx/runtime.ts';
 import { readModelConfig } from '../target/hf-config.ts';
@@ -209,6 +210,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       drafters,
       tokenizer,
       chatTemplate,
+      grammars: new GrammarService({ tokenizer, ...target.facts }),
       model: options.servedModelName ?? basename(folder),
       samplingDefaults: config.samplingDefaults,
       maxWaiting: options.maxWaiting,

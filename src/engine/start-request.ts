@@ -2,6 +2,7 @@
 import { Sequence, type SequenceOptions } from '../decode/sequence.ts';
 import { ShadowDraft } from '../decode/shadow-draft.ts';
 import type { Drafter } from '../drafter/drafter.ts';
+import type { LogitsProcessor } from '../sampling/logits-processor.ts';
 import type { SequenceCache, Target } from '../target/target.ts';
 import { phasesOf } from '../text/phases.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
@@ -37,10 +38,12 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
   const { shadows, failures } = openShadows(request, context.shadows);
   const { prefix, drafting, failure } = begin(request, speculating, maxDraftTokens, context);
   let cache: SequenceCache;
+  let processor: LogitsProcessor | null = null;
   try {
+    processor = context.makeProcessor();
     cache = prefix?.cache ?? target.openCache();
   } catch (error) {
-    for (const open of [drafting?.state, ...shadows]) open?.[Symbol.dispose]();
+    for (const open of [processor, prefix?.cache, drafting?.state, ...shadows]) open?.[Symbol.dispose]();
     throw error;
   }
   const sequence = new Sequence({
@@ -53,7 +56,7 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     drafting: drafting ?? (context.drafters.length === 0 ? 'no-drafter' : 'disabled-by-request'),
     shadows,
     trace: request.trace ?? false,
-    processor: context.makeProcessor(),
+    processor,
     logprobs: request.logprobs ?? null,
     promptLogprobs: request.promptLogprobs ?? null,
   });

@@ -21,7 +21,7 @@ describe('rules that cannot be enforced are refused before the request is queued
     ['repetition_penalty', { repetitionPenalty: 0 }, /above 0/],
     ['frequency_penalty', { frequencyPenalty: -2.1 }, /-2 to 2/],
     ['presence_penalty', { presencePenalty: 3 }, /-2 to 2/],
-    ['structured_outputs', { structure: { kind: 'json-object' } }, /json-object/],
+    ['structure', { structure: { kind: 'json-object' } }, /json-object/],
   ])('%s: %o', async (param, rules, message) => {
     const { engine, recorder } = openEngine({ nextLogits: answersTexts({}) });
     const refusal = { code: 'invalid_request', message: expect.stringMatching(message), details: { param } };

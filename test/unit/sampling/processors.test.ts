@@ -75,6 +75,7 @@ const logit = fc.float({ min: -8, max: 8, noNaN: true }).map((value) => value + 
 
 const ruleSets: fc.Arbitrary<TokenRules> = fc.record({
   structure: fc.constant(null),
+  structureAfter: fc.constant(null),
   allowedTokenIds: fc.option(fc.uniqueArray(token, { minLength: 1 }), { freq: 2 }),
   badWords: fc.array(fc.array(token, { minLength: 1, maxLength: 3 }), { maxLength: 3 }),
   minTokens: fc.nat(6),
@@ -91,7 +92,7 @@ it('rules together make of each row what their definition says', async () => {
       fc.array(token, { minLength: 1, maxLength: 5 }),
       fc.array(fc.tuple(fc.array(logit, { minLength: VOCAB, maxLength: VOCAB }), token), { maxLength: 8 }),
       async (rules, promptTokens, steps) => {
-        const make = await new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] }).compile(
+        const make = await new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] }, null).compile(
           request(promptTokens, { rules, stopTokenIds: [4] }),
         );
         const processor = make();
@@ -111,7 +112,7 @@ it('rules together make of each row what their definition says', async () => {
 });
 
 it('rules at their defaults are nothing to enforce', async () => {
-  const rules = new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] });
+  const rules = new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] }, null);
   expect((await rules.compile(request([1], { rules: NO_RULES })))()).toBeNull();
   expect((await rules.compile(request([1])))()).toBeNull();
 });
