@@ -8,8 +8,8 @@ import { DisposedError } from '../core/disposed-error.ts';
 import type { TokenId } from '../core/token.ts';
 import type { AnswerStructure } from '../core/token-rules.ts';
 import type { LogitsProcessor } from '../sampling/logits-processor.ts';
-import { checkStructure } from './check-structure.ts';
 import type { CompiledStructure } from './compiled-structure.ts';
+import { enforceableStructure } from './enforceable-structure.ts';
 import { GrammarHost } from './grammar-host.ts';
 import { DEFAULT_GRAMMAR_LIMITS, type GrammarLimits } from './grammar-limits.ts';
 import { type GrammarTokenizer, grammarVocabulary } from './grammar-vocabulary.ts';
@@ -73,9 +73,9 @@ export class GrammarService implements AsyncDisposable {
     if (this.#disposed) throw new DisposedError('The grammar service');
     if (this.#stopIds.size === 0)
       throw refusal('a model with an end-of-sequence token, to end the structure with', 'one without');
-    checkStructure(structure, this.#limits);
-    const key = JSON.stringify(structure);
-    const entry = this.#entries.get(key) ?? this.#newEntry(key, structure);
+    const enforced = enforceableStructure(structure, this.#limits);
+    const key = JSON.stringify(enforced);
+    const entry = this.#entries.get(key) ?? this.#newEntry(key, enforced);
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     if (entry.fault !== null) throw entry.fault;

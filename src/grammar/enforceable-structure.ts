@@ -1,34 +1,38 @@
 /** What can be said against a structure before anything tries to compile it. */
 import type { AnswerStructure } from '../core/token-rules.ts';
-import { checkSchema } from './check-schema.ts';
+import { enforceableSchema } from './enforceable-schema.ts';
 import type { GrammarLimits } from './grammar-limits.ts';
 import { refusal } from './refusal.ts';
 
-/** @throws AppError `invalid_request` when it is larger than allowed, no JSON where it must be, or a schema that cannot be enforced */
-export function checkStructure(structure: AnswerStructure, limits: GrammarLimits): void {
+/**
+ * The structure with schemas that the engine enforces, as {@link enforceableSchema} makes them.
+ * @throws AppError `invalid_request` when it is larger than allowed, no JSON where it must be, or cannot be enforced
+ */
+export function enforceableStructure(structure: AnswerStructure, limits: GrammarLimits): AnswerStructure {
   switch (structure.kind) {
     case 'json-object':
-      return;
+      return structure;
     case 'json-schema': {
       checkText('the JSON schema', structure.schema, limits);
-      checkSchema(parseJson('the JSON schema', structure.schema), limits.maxRepetition);
-      return;
+      const schema = parseJson('the JSON schema', structure.schema);
+      return { kind: 'json-schema', schema: JSON.stringify(enforceableSchema(schema, limits.maxRepetition)) };
     }
     case 'structural-tag': {
       checkText('the structural tag', structure.tag, limits);
-      checkSchemasWithin(parseJson('the structural tag', structure.tag), limits.maxRepetition);
-      return;
+      const tag = withSchemas(parseJson('the structural tag', structure.tag), limits.maxRepetition);
+      return { kind: 'structural-tag', tag: JSON.stringify(tag) };
     }
     case 'regex':
       if (structure.pattern === '') throw refusal('a regular expression', 'an empty one');
       checkText('the regular expression', structure.pattern, limits);
-      return;
+      return structure;
     case 'grammar':
       if (structure.ebnf.trim() === '') throw refusal('a grammar', 'an empty one');
       checkText('the grammar', structure.ebnf, limits);
-      return;
+      return structure;
     case 'choice':
       checkChoices(structure.choices, limits);
+      return structure;
   }
 }
 
@@ -74,11 +78,13 @@ function parseJson(what: string, text: string): unknown {
   }
 }
 
-/** Schemas of tags, in XGrammar's format and in the older one of `structures` and `triggers`. */
-function checkSchemasWithin(value: unknown, maxRepetition: number): void {
-  if (typeof value !== 'object' || value === null) return;
-  for (const [name, inner] of Object.entries(value)) {
-    if (name === 'json_schema' || name === 'schema') checkSchema(inner, maxRepetition);
-    else checkSchemasWithin(inner, maxRepetition);
-  }
+/** The schemas of tags, in XGrammar's format and in the older one of `structures` and `triggers`. */
+function withSchemas(value: unknown, maxRepetition: number): unknown {
+  if (Array.isArray(value)) return value.map((inner) => withSchemas(inner, maxRepetition));
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, inner]) => [
+    name,
+    name === 'json_schema' || name === 'schema' ? enforceableSchema(inner, maxRepetition) : withSchemas(inner, maxRepetition),
+  ]);
+  return Object.fromEntries(entries);
 }
