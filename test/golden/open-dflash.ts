@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { WeightFormat } from '../../src/checkpoint/weight-plan.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import type { DflashLayout } from '../../src/drafter/dflash/declared-format.ts';
 import { readDflashConfig } from '../../src/drafter/dflash/dflash-config.ts';
 import type { DflashDrafter } from '../../src/drafter/dflash/dflash-drafter.ts';
 import { loadDflash } from '../../src/drafter/dflash/load-dflash.ts';
 import { borrowTarget } from '../../src/engine/borrow-target.ts';
-import { CPU } from '../../src/onnx/device.ts';
+import { CPU, type Device } from '../../src/onnx/device.ts';
 import type { OnnxTarget } from '../../src/target/onnx-target.ts';
 import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { testRuntime } from '../support/runtime.ts';
@@ -39,7 +40,17 @@ export function readGoldenRuns(name: string): readonly GoldenRun[] {
   return JSON.parse(readFileSync(join(FIXTURES, name, 'golden.json'), 'utf8')).runs;
 }
 
-/** A drafter and the target that it was made for, both in f32. */
+/** How a pair computes. */
+export interface Computing {
+  readonly format: WeightFormat;
+  readonly device: Device;
+}
+
+const IN_F32: Computing = { format: 'f32', device: CPU };
+/** For comparison: a CPU computes f16 by way of f32, and only like this. */
+export const IN_F16: Computing = { format: 'f16', device: { kind: 'cpu', unpacked: true } };
+
+/** A drafter and the target that it was made for, both in f32 unless told otherwise. */
 export class DflashPair implements AsyncDisposable {
   readonly target: OnnxTarget;
   readonly drafter: DflashDrafter;
@@ -54,23 +65,27 @@ export class DflashPair implements AsyncDisposable {
   }
 
   /** @param temporary for converted weights; taken over */
-  static async open(drafterFolder: string, targetFolder: string, temporary = new TemporaryFolder()): Promise<DflashPair> {
+  static async open(
+    drafterFolder: string,
+    targetFolder: string,
+    temporary = new TemporaryFolder(),
+    computing = IN_F32,
+  ): Promise<DflashPair> {
     const config = readDflashConfig(drafterFolder);
-    const loaded = await loadTestTarget({ folder: targetFolder, cacheDir: temporary.path, taps: config.taps });
+    const loaded = await loadTestTarget({ folder: targetFolder, cacheDir: temporary.path, taps: config.taps, ...computing });
     const drafter = await loadDflash({
       runtime: testRuntime(),
-      device: CPU,
       folder: drafterFolder,
       config,
-      format: 'f32',
+      ...computing,
       cacheDir: temporary.path,
       target: borrowTarget(loaded),
     });
     return new DflashPair(loaded.target, drafter, config.layout, temporary);
   }
 
-  static openFixture(name: string, temporary?: TemporaryFolder): Promise<DflashPair> {
-    return DflashPair.open(join(FIXTURES, name), join(FIXTURES, 'dflash-target'), temporary);
+  static openFixture(name: string, temporary?: TemporaryFolder, computing?: Computing): Promise<DflashPair> {
+    return DflashPair.open(join(FIXTURES, name), join(FIXTURES, 'dflash-target'), temporary, computing);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

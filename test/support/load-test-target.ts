@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WeightFormat } from '../../src/checkpoint/weight-plan.ts';
-import { CPU } from '../../src/onnx/device.ts';
+import { CPU, type Device } from '../../src/onnx/device.ts';
 import { readModelConfig } from '../../src/target/hf-config.ts';
 import { type LoadedTarget, loadTarget } from '../../src/target/load-target.ts';
 import { testRuntime } from './runtime.ts';
@@ -26,6 +26,7 @@ export interface TestTargetOptions {
   readonly folder: string;
   readonly cacheDir: string;
   readonly format?: WeightFormat;
+  readonly device?: Device;
   readonly taps?: readonly number[];
   readonly maxContext?: number;
   readonly maxSequences?: number;
@@ -33,10 +34,10 @@ export interface TestTargetOptions {
 }
 
 export function loadTestTarget(options: TestTargetOptions): Promise<LoadedTarget> {
-  const { folder, cacheDir, format = 'f32', taps = [] } = options;
+  const { folder, cacheDir, format = 'f32', device = CPU, taps = [] } = options;
   return loadTarget({
     runtime: testRuntime(),
-    device: CPU,
+    device,
     folder,
     config: readModelConfig(folder),
     format,
