@@ -2,21 +2,10 @@
 import { AppError } from '../core/app-error.ts';
 import type { FinishEvent } from '../core/decode-event.ts';
 import type { AnswerFinish, ChoiceWriter } from './answer-format.ts';
+import { type AnswerHead, answerExtension, answerStatistics, choiceStatistics } from './answer-statistics.ts';
 import type { ChoiceEvent } from './choice-events.ts';
 import type { GenerationPlan } from './generation-plan.ts';
-import { requestMetrics } from './request-metrics.ts';
-import type { SpecMetricsLevel } from './server-config.ts';
-import { traceLines } from './trace-lines.ts';
 import { usage } from './usage.ts';
-
-/** The parts of an answer that no event changes. */
-export interface AnswerHead {
-  readonly plan: GenerationPlan;
-  /** Seconds since the epoch. */
-  readonly created: number;
-  readonly systemFingerprint: string;
-  readonly specMetrics: SpecMetricsLevel;
-}
 
 type Events = AsyncIterable<ChoiceEvent>;
 
@@ -49,17 +38,21 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
     finishes[choice] = event;
     const isLast = !finishes.includes(undefined);
     // Without a usage chunk the statistics ride on the chunk that ends the last choice.
-    const metrics = isLast && !params.includeUsage ? metricsField(head, finishes) : {};
-    const last = writers[choice]!.final(told(event, plan));
-    for (const [i, delta] of last.entries()) yield chunk([delta], i === last.length - 1 ? metrics : {});
+    const statistics = isLast && !params.includeUsage ? answerStatistics(head, allFinished(finishes)) : {};
+    const deltas = writers[choice]!.final(told(event, plan));
+    for (const delta of deltas.slice(0, -1)) yield chunk([delta]);
+    yield chunk([{ ...deltas.at(-1), ...choiceStatistics(plan, event) }], statistics);
   }
   const complete = allFinished(finishes);
-  if (!params.includeUsage) return;
-  yield {
-    ...envelope(head, format.chunkObject, []),
-    usage: usage(promptTokens, sumTokens(plan, complete), cachedTokens(plan, complete)),
-    ...metricsField(head, complete),
-  };
+  if (params.includeUsage) {
+    yield {
+      ...envelope(head, format.chunkObject, []),
+      usage: usage(promptTokens, sumTokens(plan, complete), cachedTokens(plan, complete)),
+      ...answerStatistics(head, complete),
+    };
+  }
+  const extension = answerExtension(plan, complete);
+  if (extension !== null) yield { ...envelope(head, format.chunkObject, []), ...extension };
 }
 
 /** The whole answer as one object. */
@@ -72,12 +65,16 @@ export async function wholeAnswer(head: AnswerHead, events: Events): Promise<obj
     else finishes[choice] = event;
   }
   const complete = allFinished(finishes);
-  const choices = complete.map((finish, choice) => writers[choice]!.whole(told(finish, head.plan)));
+  const choices = complete.map((finish, choice) => ({
+    ...writers[choice]!.whole(told(finish, head.plan)),
+    ...choiceStatistics(head.plan, finish),
+  }));
   return {
     ...envelope(head, format.object, choices),
     ...writers[0]!.answerFields(),
     usage: usage(promptTokens, sumTokens(head.plan, complete), cachedTokens(head.plan, complete)),
-    ...metricsField(head, complete),
+    ...answerStatistics(head, complete),
+    ...answerExtension(head.plan, complete),
   };
 }
 
@@ -103,17 +100,6 @@ function isSynthetic({ engine, requests }: GenerationPlan): boolean {
   const { drafters } = engine.info;
   const name = requests[0]?.drafter ?? drafters[0]?.name;
   return drafters.some((drafter) => drafter.name === name && drafter.synthetic);
-}
-
-function metricsField(head: AnswerHead, finishes: readonly (FinishEvent | undefined)[]) {
-  const complete = allFinished(finishes);
-  const { plan, specMetrics } = head;
-  return {
-    metrics: requestMetrics(complete, { level: specMetrics, seed: plan.seed }),
-    ...(plan.params.details.trace
-      ? { trace: complete.flatMap((finish, choice) => traceLines(finish, choice, plan.engine)) }
-      : {}),
-  };
 }
 
 /** `runChoices` turns `aborted` into an error before it comes here, and an `error` is thrown. */

@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../core/app-error.ts';
 import type { Engine, EngineInfo, EngineStatus } from '../engine/engine.ts';
-import { type AnswerHead, answerChunks, wholeAnswer } from './answer.ts';
+import { answerChunks, wholeAnswer } from './answer.ts';
 import type { EncodedPrompt } from './answer-format.ts';
 import type { AnswerRecord } from './answer-record.ts';
+import type { AnswerHead } from './answer-statistics.ts';
 import { createChatBodyParser } from './chat/chat-body.ts';
 import { runChoices, startEvents } from './choice-events.ts';
 import type { Clock } from './clock.ts';
