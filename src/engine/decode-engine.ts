@@ -212,6 +212,10 @@ export class DecodeEngine implements Engine {
     return this.#parts.tokenizer.token(token);
   }
 
+  tokenId(spelling: string): number | null {
+    return this.#parts.tokenizer.tokenId(spelling);
+  }
+
   decode(tokens: readonly number[], options: { readonly skipSpecialTokens: boolean }): string {
     return this.#parts.tokenizer.decode(tokens, options);
   }

@@ -197,6 +197,8 @@ export interface Engine extends AsyncDisposable {
   tokenBytes(token: TokenId): Uint8Array;
   /** The vocabulary's own spelling of a token; null outside the vocabulary. */
   tokenSpelling(token: TokenId): string | null;
+  /** The token that the vocabulary spells so; null when there is none. */
+  tokenId(spelling: string): TokenId | null;
   /** The text of tokens; bytes that are no UTF-8 become replacement characters, ids outside the vocabulary are left out. */
   decode(tokens: readonly TokenId[], options: { readonly skipSpecialTokens: boolean }): string;
   /**

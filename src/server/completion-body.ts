@@ -15,13 +15,16 @@ export function createCompletionBodyParser(limits: RequestLimits): ParseBody {
     return {
       params,
       promptCount: prompts.length,
-      prompts(engine) {
+      prepare(engine) {
         const texts = prompts.filter((prompt) => typeof prompt === 'string');
         checkTextLength(texts, engine.info, 'prompt');
-        return prompts.map((prompt) => encodePrompt(engine, prompt, params.addSpecialTokens ?? true));
+        return {
+          prompts: prompts.map((prompt) => encodePrompt(engine, prompt, params.addSpecialTokens ?? true)),
+          format: completionFormat({ engine, params, echo }),
+          structure: params.structure?.structure ?? null,
+          structureAfter: null,
+        };
       },
-      format: (engine) => completionFormat({ engine, params, echo }),
-      structure: () => ({ structure: params.structure?.structure ?? null, structureAfter: null }),
     };
   };
 }

@@ -51,8 +51,8 @@ export class GenerationService {
 
   constructor(options: GenerationServiceOptions) {
     this.#options = options;
-    const { limits } = options.config;
-    this.#parse = { completion: createCompletionBodyParser(limits), chat: createChatBodyParser(limits) };
+    const { config } = options;
+    this.#parse = { completion: createCompletionBodyParser(config.limits), chat: createChatBodyParser(config) };
   }
 
   /** @throws AppError `unavailable` while there is no engine that takes requests. */
@@ -87,9 +87,10 @@ export class GenerationService {
         { details: { param: params.maxTokens === null ? 'n' : 'max_tokens', code: 'invalid_value' } },
       );
     }
-    const format = parsed.format(engine);
-    const rules = { ...toTokenRules(params.rules, engine), ...parsed.structure(engine) };
-    const prompts = parsed.prompts(engine).map((prompt) => truncate(prompt, params, info));
+    const tokenRules = toTokenRules(params.rules, engine);
+    const { prompts: whole, format, ...structure } = parsed.prepare(engine);
+    const rules = { ...tokenRules, ...structure };
+    const prompts = whole.map((prompt) => truncate(prompt, params, info));
     checkLogprobs({ tokens, format, params, prompts }, this.#options.config.limits);
     try {
       await engine.checkRules(rules);

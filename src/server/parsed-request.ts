@@ -8,10 +8,13 @@ export interface ParsedRequest {
   readonly params: GenerationParams;
   readonly promptCount: number;
   /** @throws AppError for what this engine cannot take */
-  prompts(engine: Engine): readonly EncodedPrompt[];
-  format(engine: Engine): AnswerFormat;
-  /** What the answer must match, and from where on. */
-  structure(engine: Engine): Pick<TokenRules, 'structure' | 'structureAfter'>;
+  prepare(engine: Engine): PreparedRequest;
+}
+
+/** What an engine is given, what the answer must match and from where on, and the shape that it gets. */
+export interface PreparedRequest extends Pick<TokenRules, 'structure' | 'structureAfter'> {
+  readonly prompts: readonly EncodedPrompt[];
+  readonly format: AnswerFormat;
 }
 
 /** Checks the body of one route; throws AppError `invalid_request` naming the field that cannot be served as written. */

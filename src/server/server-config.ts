@@ -1,5 +1,7 @@
 /** What the server can be told, with defaults that are safe on a shared machine. */
 
+import type { ReasoningParser } from './chat/reasoning.ts';
+
 /** How much each answer says about its speculation. */
 export type SpecMetricsLevel = 'none' | 'summary' | 'detailed';
 
@@ -48,6 +50,8 @@ export interface ServerConfig {
   /** Keys of which one must come as `Authorization: Bearer`; none: everyone may call. */
   readonly apiKeys: readonly string[];
   readonly perRequestSpecMetrics: SpecMetricsLevel;
+  /** How the reasoning of chat answers is told apart. */
+  readonly reasoningParser: ReasoningParser;
   /** Whether requests may ask for a trace of their rounds. */
   readonly allowTrace: boolean;
   /** Whether callers with a key may replace drafters; never without keys. */
@@ -67,6 +71,7 @@ export interface ServerConfig {
 export const DEFAULT_SERVER_CONFIG: ServerConfig = {
   apiKeys: [],
   perRequestSpecMetrics: 'summary',
+  reasoningParser: 'auto',
   allowTrace: false,
   allowDrafterSwap: false,
   allowedOrigins: [],

@@ -19,7 +19,7 @@ import type {
 } from '../../src/engine/engine.ts';
 import { FakeClock } from './fake-clock.ts';
 import { fakeLogprobs } from './fake-logprobs.ts';
-import { decodeBytes, EOS_TOKEN, encodeBytes, FakeTextStream, tokenBytes, VOCAB_SIZE } from './fake-text.ts';
+import { addedToken, decodeBytes, EOS_TOKEN, encodeBytes, FakeTextStream, tokenBytes, VOCAB_SIZE } from './fake-text.ts';
 
 /** What the fake does for one request. */
 export interface FakeScript {
@@ -48,6 +48,8 @@ export interface FakeEngineOptions {
   readonly loadDrafter?: (name: string, path: string) => SwapRecord;
   /** Default: none. */
   readonly drafterStatus?: () => readonly DrafterStatus[];
+  /** Whether tags have tokens of their own, as far as can be asked. Default true. */
+  readonly addedTokens?: boolean;
   /** What opens an answer behind the messages. Default: an assistant's turn. */
   readonly generationPrompt?: string;
   /** Throws for rules that cannot be enforced. Default: all can. */
@@ -131,6 +133,10 @@ export class FakeEngine implements Engine {
 
   tokenSpelling(token: TokenId): string | null {
     return token < VOCAB_SIZE ? this.tokenText(token) : null;
+  }
+
+  tokenId(spelling: string): TokenId | null {
+    return this.#options.addedTokens === false ? null : addedToken(spelling);
   }
 
   decode(tokens: readonly TokenId[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {

@@ -18,6 +18,12 @@ export function encodeBytes(text: string): readonly TokenId[] {
   });
 }
 
+/** The token of its own that a text has, if it has one. */
+export function addedToken(text: string): TokenId | null {
+  const added = ADDED_TOKENS.indexOf(text as (typeof ADDED_TOKENS)[number]);
+  return added === -1 ? null : FIRST_SPECIAL + added;
+}
+
 export function tokenBytes(token: TokenId): Uint8Array {
   return token < FIRST_SPECIAL ? Uint8Array.of(token) : Buffer.from(ADDED_TOKENS[token - FIRST_SPECIAL] ?? '');
 }

@@ -1,29 +1,23 @@
 import { z } from 'zod';
 import type { ChatMessage } from '../../engine/engine.ts';
+import { messageSchema, toChatMessage } from '../chat/messages.ts';
+import { TEMPLATE_FIELDS, type TemplateRequest, toTemplateRequest } from '../chat/template-fields.ts';
+import { TOOL_FIELDS, type ToolUse, toToolUse } from '../chat/tools.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { boundedArray } from './bounded.ts';
 import { CHAT_LOGPROB_FIELDS, chatLogprobCount } from './detail-fields.ts';
 import { type GenerationParams, generationFields, maxTokensField, toGenerationParams } from './generation-fields.ts';
-import { NEUTRAL_CHAT_FIELDS, NEUTRAL_FIELDS, NEUTRAL_MESSAGE_FIELDS } from './neutral-field.ts';
+import { NEUTRAL_CHAT_FIELDS, NEUTRAL_FIELDS } from './neutral-field.ts';
 import { fieldError, parseRequest } from './parse-request.ts';
-
-const MAX_CONTENT_PARTS = 1024;
-
-const textPart = z.strictObject({ type: z.literal('text'), text: z.string() });
-
-const messageSchema = z.strictObject({
-  role: z
-    .enum(['system', 'developer', 'user', 'assistant'])
-    .describe('"system", "developer", "user" or "assistant", the roles this server supports'),
-  content: z
-    .union([z.string(), boundedArray(textPart, MAX_CONTENT_PARTS)])
-    .describe('a string or a list of text parts {"type": "text", "text": …}, the only parts this server supports'),
-  ...NEUTRAL_MESSAGE_FIELDS,
-});
 
 export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
   readonly params: GenerationParams;
+  readonly template: TemplateRequest;
+  /** Null: the model is to call nothing. */
+  readonly toolUse: ToolUse | null;
+  /** Tell the reasoning of the answer. */
+  readonly includeReasoning: boolean;
 }
 
 /** Parses the body of `POST /v1/chat/completions`. */
@@ -36,6 +30,9 @@ export function createChatRequestParser(limits: RequestLimits): ParseChatRequest
     ...NEUTRAL_FIELDS,
     ...NEUTRAL_CHAT_FIELDS,
     ...CHAT_LOGPROB_FIELDS,
+    ...TEMPLATE_FIELDS,
+    ...TOOL_FIELDS,
+    include_reasoning: z.boolean().nullish().describe('true or false'),
     messages: boundedArray(messageSchema, limits.maxMessages).describe(`a list of 1 to ${limits.maxMessages} messages`),
     max_tokens: maxTokensField(),
     max_completion_tokens: maxTokensField(),
@@ -47,20 +44,15 @@ export function createChatRequestParser(limits: RequestLimits): ParseChatRequest
       throw fieldError('max_tokens', `absent or equal to max_completion_tokens (${maxCompletionTokens})`, maxTokens);
     }
     return {
-      messages: fields.messages.map(toChatMessage),
+      messages: fields.messages.map((message, i) => toChatMessage(message, `messages[${i}]`)),
       params: toGenerationParams(
         fields,
         { maxTokens: maxCompletionTokens ?? maxTokens ?? null, logprobs: chatLogprobCount(fields) },
         limits,
       ),
+      template: toTemplateRequest(fields),
+      toolUse: toToolUse(fields),
+      includeReasoning: fields.include_reasoning ?? true,
     };
-  };
-}
-
-function toChatMessage(message: z.infer<typeof messageSchema>): ChatMessage {
-  return {
-    // OpenAI's newer name of the same role; chat templates know the older one and drop what they do not know.
-    role: message.role === 'developer' ? 'system' : message.role,
-    content: typeof message.content === 'string' ? message.content : message.content.map((part) => part.text).join('\n'),
   };
 }

@@ -21,7 +21,6 @@ const nothing = () => neutral(null, () => false);
 const exactly = (...values: readonly unknown[]) =>
   neutral(values.map((value) => JSON.stringify(value)).join(' or '), (value) => values.includes(value));
 const emptyList = () => neutral('[]', (value) => Array.isArray(value) && value.length === 0);
-const emptyObject = () => neutral('{}', (value) => isPlainObject(value) && Object.keys(value).length === 0);
 /** A note of the caller's that no answer depends on. */
 const text = () => neutral('a string', (value) => typeof value === 'string');
 
@@ -46,32 +45,21 @@ export const NEUTRAL_COMPLETION_FIELDS = {
 
 /** Neutral fields of `/v1/chat/completions` alone. */
 export const NEUTRAL_CHAT_FIELDS = {
-  tools: emptyList(),
-  tool_choice: exactly('none', 'auto'),
-  // Without tools there are no calls whose order could matter.
-  parallel_tool_calls: exactly(true, false),
   functions: emptyList(),
   function_call: exactly('none', 'auto'),
-  reasoning_effort: exactly('none'),
   verbosity: exactly('medium'),
   modalities: neutral('["text"]', (value) => Array.isArray(value) && value.length === 1 && value[0] === 'text'),
   audio: nothing(),
   prediction: nothing(),
   web_search_options: nothing(),
-  add_generation_prompt: exactly(true),
-  continue_final_message: exactly(false),
   echo: exactly(false),
   chat_template: nothing(),
-  chat_template_kwargs: emptyObject(),
-  include_reasoning: exactly(true),
 } as const;
 
 /** Neutral fields of one message. */
 export const NEUTRAL_MESSAGE_FIELDS = {
-  name: nothing(),
   refusal: nothing(),
   audio: nothing(),
   annotations: emptyList(),
-  tool_calls: emptyList(),
   function_call: nothing(),
 } as const;

@@ -338,13 +338,9 @@ describe('fields that are accepted while they ask for nothing', () => {
   });
 
   test.each<readonly [string, readonly unknown[], readonly unknown[]]>([
-    ['tools', [[]], [[{ type: 'function' }]]],
-    ['tool_choice', ['none', 'auto'], ['required']],
-    ['parallel_tool_calls', [true, false], ['yes']],
-    ['reasoning_effort', ['none'], ['high']],
     ['modalities', [['text']], [['text', 'audio']]],
-    ['chat_template_kwargs', [{}], [{ enable_thinking: false }]],
-    ['continue_final_message', [false], [true]],
+    ['functions', [[]], [[{ name: 'f' }]]],
+    ['chat_template', [], ['{{ messages }}']],
   ])('%s, on chat', (field, neutral, asking) => {
     for (const value of [null, ...neutral]) expect(() => chat({ [field]: value })).not.toThrow();
     for (const value of asking) expect(() => chat({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
@@ -398,40 +394,6 @@ describe('the prompt', () => {
     expect(() => completion({ prompt: Array.from({ length: 64 }, () => 'x'), n: 2 })).not.toThrow();
     expect(() => completion({ prompt: Array.from({ length: 65 }, () => 'x'), n: 2 })).toThrow(refusal('n', 'invalid_value'));
     expect(() => completion({ prompt: Array.from({ length: 129 }, () => 'x') })).toThrow(refusal('prompt', 'invalid_value'));
-  });
-});
-
-describe('messages', () => {
-  test('hold text or text parts, and a developer speaks as the system', () => {
-    const messages = [
-      { role: 'developer', content: 'be brief' },
-      {
-        role: 'user',
-        content: [
-          { type: 'text', text: 'a' },
-          { type: 'text', text: 'b' },
-        ],
-      },
-      { role: 'assistant', content: 'c', refusal: null, annotations: [], tool_calls: [] },
-    ];
-    expect(parseChat({ messages }).messages).toEqual([
-      { role: 'system', content: 'be brief' },
-      { role: 'user', content: 'a\nb' },
-      { role: 'assistant', content: 'c' },
-    ]);
-  });
-
-  test.each<readonly [string, unknown, string, string]>([
-    ['none', [], 'messages', 'invalid_value'],
-    ['too many', Array.from({ length: 2049 }, () => ({ role: 'user', content: 'x' })), 'messages', 'invalid_value'],
-    ['a role that tools need', [{ role: 'tool', content: 'x' }], 'messages[0].role', 'invalid_value'],
-    ['no role', [{ content: 'x' }], 'messages[0].role', 'missing_parameter'],
-    ['no content', [{ role: 'user' }], 'messages[0].content', 'missing_parameter'],
-    ['an image', [{ role: 'user', content: [{ type: 'image_url', image_url: {} }] }], 'messages[0].content', 'invalid_value'],
-    ['a name', [{ role: 'user', content: 'x', name: 'bob' }], 'messages[0].name', 'unsupported_parameter'],
-    ['an unknown field', [{ role: 'user', content: 'x', foo: 1 }], 'messages[0].foo', 'unknown_parameter'],
-  ])('may not be %s', (_, messages, param, code) => {
-    expect(() => parseChat({ messages })).toThrow(refusal(param, code));
   });
 });
 

@@ -1,0 +1,57 @@
+/** Whether and how a model's answer has reasoning in it. */
+import type { TokenId } from '../../core/token.ts';
+import type { ReasoningTokens } from '../../core/token-rules.ts';
+import type { ChatMessage, Engine } from '../../engine/engine.ts';
+import { CLOSE_REASONING, OPEN_REASONING, type ReasoningStart, type ReasoningTagTokens } from './reasoning-splitter.ts';
+
+/** `auto`: where the tags are tokens of the model; `qwen3`: in any case; `none`: tags stay in the text. */
+export type ReasoningParser = 'auto' | 'qwen3' | 'none';
+
+/** What a prompt lets expect of the answer's reasoning. */
+export interface ExpectedReasoning {
+  readonly start: ReasoningStart;
+  /** Null: the tags are told by their text. */
+  readonly tags: ReasoningTagTokens | null;
+}
+
+/** @returns null when answers are not parted */
+export function expectedReasoning(
+  parser: ReasoningParser,
+  engine: Pick<Engine, 'tokenId' | 'decode'>,
+  prompt: { readonly text: string; readonly continued: ChatMessage | null },
+): ExpectedReasoning | null {
+  if (parser === 'none') return null;
+  const tags = tagTokens(engine);
+  if (tags === null && parser === 'auto') return null;
+  return { start: prompt.continued === null ? startOf(prompt.text) : continuedStart(prompt.continued.content), tags };
+}
+
+/** From where on a structure applies; null: from the first token. */
+export function structureAfter(reasoning: ExpectedReasoning | null): ReasoningTokens | null {
+  if (reasoning === null || reasoning.start === 'closed' || reasoning.tags === null) return null;
+  const { open, close } = reasoning.tags;
+  return { begin: reasoning.start === 'open' ? null : open, end: close };
+}
+
+/** Null unless both are tokens that answers show. */
+function tagTokens(engine: Pick<Engine, 'tokenId' | 'decode'>): ReasoningTagTokens | null {
+  const [open, close] = [OPEN_REASONING, CLOSE_REASONING].map((tag) => shownToken(engine, tag));
+  return open == null || close == null ? null : { open, close };
+}
+
+function shownToken(engine: Pick<Engine, 'tokenId' | 'decode'>, tag: string): TokenId | null {
+  const token = engine.tokenId(tag);
+  return token !== null && engine.decode([token], { skipSpecialTokens: true }) === tag ? token : null;
+}
+
+/** Templates end the prompt with the tag that they have opened or closed, but for blanks. */
+function startOf(prompt: string): ReasoningStart {
+  const text = prompt.trimEnd();
+  if (text.endsWith(OPEN_REASONING)) return 'open';
+  return text.endsWith(CLOSE_REASONING) ? 'closed' : 'undecided';
+}
+
+/** An answer that goes on has either not got past its reasoning, or past the place for it. */
+function continuedStart(begun: string): ReasoningStart {
+  return begun.lastIndexOf(OPEN_REASONING) > begun.lastIndexOf(CLOSE_REASONING) ? 'open' : 'closed';
+}
