@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { compare } from '../validate/compare/compare.ts';
 import { comparisonHtml, comparisonText } from '../validate/compare/comparison-report.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
+import { chosenWeights } from './chosen-weights.ts';
 import type { CompareCommandOptions } from './compare-options.ts';
 import { formatBytes } from './format.ts';
 import { runInterruptibly } from './run-interruptibly.ts';
@@ -19,7 +20,7 @@ export async function runCompare(drafters: readonly string[], options: CompareCo
       drafters,
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
       promptsFile: options.prompts,
-      weights: options.weights,
+      weights: await chosenWeights(options),
       device: chosenDevice(options),
       threads: options.threads,
       maxContext: options.maxContext ?? null,

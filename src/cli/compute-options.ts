@@ -34,8 +34,7 @@ export function cacheDirOption() {
 }
 
 export function weightsOption() {
-  return new Option('--weights <format>', 'how matrices are stored')
+  return new Option('--weights <format>', "how matrices are stored (default: int8 on a CPU; on CUDA bf16, or the target's f16)")
     .env('BLOCKDRAFT_WEIGHTS')
-    .choices(['int8', 'int4', 'f32'] as const)
-    .default('int8' as const);
+    .choices(['int8', 'int4', 'f32', 'bf16', 'f16'] as const);
 }

@@ -3,6 +3,7 @@ import { readDflashConfig } from '../drafter/dflash/dflash-config.ts';
 import { openRuntime } from '../onnx/runtime.ts';
 import { type RecordSummary, record } from '../validate/record/record.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
+import { chosenWeights } from './chosen-weights.ts';
 import type { RecordCommandOptions } from './record-options.ts';
 import { runInterruptibly } from './run-interruptibly.ts';
 import { chosenDevice } from './validate-shared-options.ts';
@@ -16,7 +17,7 @@ export async function runRecord(options: RecordCommandOptions): Promise<void> {
       runtime: openRuntime({ threads: options.threads }),
       device: chosenDevice(options),
       target,
-      weights: options.weights,
+      weights: await chosenWeights(options),
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
       turns: options.turns,
       taps: options.taps ?? readDflashConfig(options.drafter ?? `${target}-dflash`).taps,

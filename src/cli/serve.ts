@@ -10,6 +10,7 @@ import { startServer } from '../server/start-server.ts';
 import { ValidationJobs } from '../server/validation/validation-jobs.ts';
 import { auditLog } from './audit-log.ts';
 import { banner } from './banner.ts';
+import { chosenWeights } from './chosen-weights.ts';
 import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
@@ -70,6 +71,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   const stopped = stopOnSignal(logger, () => stopping.abort());
   const bars = new Map<string, ProgressBar>();
   try {
+    const weights = await chosenWeights(options);
     const opened = await openEngine({
       target: options.target,
       // A module of one's own takes the place of the drafter that nobody asked for.
@@ -83,7 +85,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       auditRate: options.auditRate,
       drafterDirs: [...(options.allowDrafterSwap ? [options.drafterDir ?? ''] : []), ...watched.map(({ path }) => path)],
       draftTokens: options.draftTokens,
-      weights: options.weights,
+      weights,
       device: options.device === 'cuda' ? { kind: 'cuda', deviceId: options.deviceId } : { kind: 'cpu' },
       threads: options.threads,
       maxContext: options.maxContext ?? null,
@@ -102,7 +104,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       observers: [
         metrics,
         drafterLog(logger),
-        auditLog(logger, options.auditDir ?? null, { version, model, options: auditFacts(options) }),
+        auditLog(logger, options.auditDir ?? null, { version, model, options: auditFacts({ ...options, weights }) }),
       ],
       signal: stopping.signal,
       onProgress(what, done, total) {

@@ -4,6 +4,7 @@ import { AppError } from '../core/app-error.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
 import { type NamedPath, watchRuns } from '../validate/watch/watch.ts';
 import { watchText } from '../validate/watch/watch-page.ts';
+import { chosenWeights } from './chosen-weights.ts';
 import { runInterruptibly } from './run-interruptibly.ts';
 import type { ValidateCommandOptions } from './validate-options.ts';
 import { chosenDevice } from './validate-shared-options.ts';
@@ -16,7 +17,7 @@ export async function runWatch(options: ValidateCommandOptions): Promise<void> {
     const watch = await watchRuns({
       target: options.target,
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
-      weights: options.weights,
+      weights: await chosenWeights(options),
       device: chosenDevice(options),
       threads: options.threads,
       maxContext: options.maxContext ?? null,

@@ -9,6 +9,7 @@ import type { Report } from '../validate/report/report-schema.ts';
 import { terminalReport } from '../validate/report/terminal-report.ts';
 import { traceLines } from '../validate/trace/trace-lines.ts';
 import { type Validation, type ValidationStage, validate } from '../validate/validate.ts';
+import { chosenWeights } from './chosen-weights.ts';
 import { formatBytes } from './format.ts';
 import { runInterruptibly } from './run-interruptibly.ts';
 import type { ValidateCommandOptions } from './validate-options.ts';
@@ -35,7 +36,7 @@ export async function runValidate(options: ValidateCommandOptions): Promise<void
       drafter: options.drafter,
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
       promptsFile: options.prompts,
-      weights: options.weights,
+      weights: await chosenWeights(options),
       device: chosenDevice(options),
       threads: options.threads,
       maxContext: options.maxContext ?? null,

@@ -22,7 +22,7 @@ const MAX_ERROR_LENGTH = 4000;
 /** Exit codes with which there is no result. */
 const FAILED = 2;
 
-type ServedModels = Pick<ServeOptions, 'target' | 'weights' | 'threads' | 'maxContext' | 'cacheDir'>;
+type ServedModels = Pick<ServeOptions, 'target' | 'device' | 'weights' | 'threads' | 'maxContext' | 'cacheDir'>;
 
 /** Runs the commands of this command line on the models of a server, at the lowest priority and on half of its threads. */
 export function validationProcess(served: ServedModels): ValidationRunner {
@@ -59,8 +59,9 @@ function commandLine({ kind, drafters, prompts, settings }: ValidationTask, serv
   ];
   const [first] = drafters;
   if (kind === 'diagnose') return [kind, ...given('drafter', first?.folder ?? first?.kind), ...common];
-  // Later options win, so that a request may ask for other weights.
-  const measuring = [...given('weights', served.weights), ...given('max-context', served.maxContext), ...common];
+  // Later options win, so that a request may ask for other weights. It is measured on the CPU, which has formats of its own.
+  const weights = served.device === 'cpu' ? served.weights : undefined;
+  const measuring = [...given('weights', weights), ...given('max-context', served.maxContext), ...common];
   if (kind === 'validate') return [kind, ...given('drafter', namedDrafter(first as ValidatedDrafter)), ...measuring];
   return [kind, ...measuring, ...drafters.map(namedDrafter)];
 }

@@ -14,7 +14,7 @@ import { GrammarService } from '../grammar/grammar-service.ts';
 import type { Device } from '../onnx/device.ts';
 import { openRuntime } from '../onnx/runtime.ts';
 import { readModelConfig } from '../target/hf-config.ts';
-import { loadTarget } from '../target/load-target.ts';
+import { type LoadTargetOptions, loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
@@ -48,7 +48,7 @@ export interface OpenEngineOptions {
   readonly allowUnclaimed?: boolean;
   /** Length of each draft, or `auto`: as long as it pays on this machine and text. */
   readonly draftTokens: number | 'auto';
-  readonly weights: 'f32' | 'int8' | 'int4';
+  readonly weights: LoadTargetOptions['format'];
   readonly device: Device;
   readonly threads: number;
   /** Null: as long as the model was made for. */
