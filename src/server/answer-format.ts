@@ -26,6 +26,8 @@ export interface ChoiceWriter {
    * a whole answer.
    */
   answerFields(): object;
+  /** Tokens of its reasoning so far; null where that is not told apart. */
+  readonly reasoningTokens: number | null;
 }
 
 /** The shape of one request's answer; a function of each route makes it out of what was asked for. */

@@ -5,20 +5,20 @@ import type { AnswerFinish, ChoiceWriter } from './answer-format.ts';
 import { type AnswerHead, answerExtension, answerStatistics, choiceStatistics } from './answer-statistics.ts';
 import type { ChoiceEvent } from './choice-events.ts';
 import type { GenerationPlan } from './generation-plan.ts';
-import { usage } from './usage.ts';
+import { type CountedTokens, usage } from './usage.ts';
 
 type Events = AsyncIterable<ChoiceEvent>;
 
 /** The chunks of a streamed answer, in order; `[DONE]` is the transport's. */
 export async function* answerChunks(head: AnswerHead, events: Events): AsyncGenerator<object, void, undefined> {
   const { plan } = head;
-  const { format, params, promptTokens } = plan;
+  const { format, params } = plan;
   const writers = choiceWriters(plan);
   const finishes: (FinishEvent | undefined)[] = plan.requests.map(() => undefined);
   let completionTokens = 0;
   const chunk = (choices: readonly object[], last: object = {}) => {
     // What is reused of a prompt is told when an answer to it has ended.
-    const running = params.continuousUsage ? usage(promptTokens, completionTokens, cachedTokens(plan, finishes)) : null;
+    const running = params.continuousUsage ? usage(counted(plan, writers, completionTokens, finishes)) : null;
     return {
       ...envelope(head, format.chunkObject, choices),
       ...(params.includeUsage ? { usage: running } : {}),
@@ -47,7 +47,7 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
   if (params.includeUsage) {
     yield {
       ...envelope(head, format.chunkObject, []),
-      usage: usage(promptTokens, sumTokens(plan, complete), cachedTokens(plan, complete)),
+      usage: usage(counted(plan, writers, sumTokens(plan, complete), complete)),
       ...answerStatistics(head, complete),
     };
   }
@@ -57,7 +57,7 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
 
 /** The whole answer as one object. */
 export async function wholeAnswer(head: AnswerHead, events: Events): Promise<object> {
-  const { format, promptTokens, requests } = head.plan;
+  const { format, requests } = head.plan;
   const writers = choiceWriters(head.plan);
   const finishes: (FinishEvent | undefined)[] = requests.map(() => undefined);
   for await (const { choice, event } of events) {
@@ -72,7 +72,7 @@ export async function wholeAnswer(head: AnswerHead, events: Events): Promise<obj
   return {
     ...envelope(head, format.object, choices),
     ...writers[0]!.answerFields(),
-    usage: usage(promptTokens, sumTokens(head.plan, complete), cachedTokens(head.plan, complete)),
+    usage: usage(counted(head.plan, writers, sumTokens(head.plan, complete), complete)),
     ...answerStatistics(head, complete),
     ...answerExtension(head.plan, complete),
   };
@@ -118,6 +118,21 @@ function allFinished(finishes: readonly (FinishEvent | undefined)[]): readonly F
     }
     return finish;
   });
+}
+
+function counted(
+  plan: GenerationPlan,
+  writers: readonly ChoiceWriter[],
+  completion: number,
+  finishes: readonly (FinishEvent | undefined)[],
+): CountedTokens {
+  const reasoning = writers.map(({ reasoningTokens }) => reasoningTokens).filter((tokens) => tokens !== null);
+  return {
+    prompt: plan.promptTokens,
+    completion,
+    cached: cachedTokens(plan, finishes),
+    reasoning: reasoning.length === 0 ? null : reasoning.reduce((sum, tokens) => sum + tokens),
+  };
 }
 
 /** Each prompt counts once, as its first answer found it. */

@@ -40,6 +40,7 @@ const NOTHING: Piece = { text: '', tokens: [], logprobs: [] };
 
 /** A streamed answer is written event by event, a whole one at its end; no token is written twice. */
 class CompletionWriter implements ChoiceWriter {
+  readonly reasoningTokens = null;
   readonly #index: number;
   readonly #prompt: EncodedPrompt;
   readonly #options: CompletionFormatOptions;

@@ -156,28 +156,40 @@ describe('tools', () => {
     expect(chat(fields).toolUse).toBeNull();
   });
 
-  test.each<readonly [string, object, string, string?]>([
-    ['too many', { tools: Array.from({ length: 129 }, (_, i) => tool(`f${i}`)) }, 'tools'],
-    ['of another type', { tools: [{ type: 'web_search' }] }, 'tools[0].type'],
+  test.each<readonly [string, object, string, string]>([
+    ['too many', { tools: Array.from({ length: 129 }, (_, i) => tool(`f${i}`)) }, 'tools', 'invalid_value'],
+    ['of another type', { tools: [{ type: 'web_search' }] }, 'tools[0].type', 'invalid_value'],
     ['without a name', { tools: [{ type: 'function', function: {} }] }, 'tools[0].function.name', 'missing_parameter'],
-    ['with a name that is none', { tools: [tool('f', {}), tool('a b')] }, 'tools[1].function.name'],
-    ['with one name twice', { tools: [tool('f'), tool('f')] }, 'tools[1].function.name'],
-    ['with parameters that are no object', { tools: [tool('f', { parameters: [] })] }, 'tools[0].function.parameters'],
-    ['with parameters too deep', { tools: [tool('f', { parameters: deep(65) })] }, 'tools[0].function.parameters'],
+    ['with a name that is none', { tools: [tool('f', {}), tool('a b')] }, 'tools[1].function.name', 'invalid_value'],
+    ['with one name twice', { tools: [tool('f'), tool('f')] }, 'tools[1].function.name', 'invalid_value'],
+    [
+      'with parameters that are no object',
+      { tools: [tool('f', { parameters: [] })] },
+      'tools[0].function.parameters',
+      'invalid_value',
+    ],
+    [
+      'with parameters too deep',
+      { tools: [tool('f', { parameters: deep(65) })] },
+      'tools[0].function.parameters',
+      'invalid_value',
+    ],
     [
       'with parameters of another type',
       { tools: [tool('f', { parameters: { type: 'string' } })] },
       'tools[0].function.parameters.type',
+      'invalid_value',
     ],
     ['with an unknown field', { tools: [tool('f', { foo: 1 })] }, 'tools[0].function.foo', 'unknown_parameter'],
-    ['required where there are none', { tool_choice: 'required' }, 'tool_choice'],
-    ['chosen in an unknown way', { tools: [tool('f')], tool_choice: 'any' }, 'tool_choice'],
+    ['required where there are none', { tool_choice: 'required' }, 'tool_choice', 'invalid_value'],
+    ['chosen in an unknown way', { tools: [tool('f')], tool_choice: 'any' }, 'tool_choice', 'invalid_value'],
     [
       'chosen and not there',
       { tools: [tool('f')], tool_choice: { type: 'function', function: { name: 'g' } } },
       'tool_choice.function.name',
+      'invalid_value',
     ],
-    ['parallel by a word', { tools: [tool('f')], parallel_tool_calls: 'yes' }, 'parallel_tool_calls'],
+    ['parallel by a word', { tools: [tool('f')], parallel_tool_calls: 'yes' }, 'parallel_tool_calls', 'invalid_value'],
   ])('may not be %s', (_, fields, param, code) => {
     expect(() => chat(fields)).toThrow(refusal(param, code));
   });
@@ -213,24 +225,26 @@ describe('the chat template', () => {
     });
   });
 
-  test.each<readonly [string, object, string, string?]>([
-    ['both at once', { continue_final_message: true, add_generation_prompt: true }, 'continue_final_message'],
+  test.each<readonly [string, object, string, string]>([
+    ['both at once', { continue_final_message: true, add_generation_prompt: true }, 'continue_final_message', 'invalid_value'],
     ['of the request', { chat_template: '{{ messages }}' }, 'chat_template', 'unsupported_parameter'],
-    ['given messages', { chat_template_kwargs: { messages: 'x' } }, 'chat_template_kwargs.messages'],
-    ['given tools', { chat_template_kwargs: { tools: 'x' } }, 'chat_template_kwargs.tools'],
+    ['given messages', { chat_template_kwargs: { messages: 'x' } }, 'chat_template_kwargs.messages', 'invalid_value'],
+    ['given tools', { chat_template_kwargs: { tools: 'x' } }, 'chat_template_kwargs.tools', 'invalid_value'],
     [
       'given a generation prompt',
       { chat_template_kwargs: { add_generation_prompt: false } },
       'chat_template_kwargs.add_generation_prompt',
+      'invalid_value',
     ],
-    ['given a list', { chat_template_kwargs: { documents: [] } }, 'chat_template_kwargs.documents'],
-    ['given a long text', { chat_template_kwargs: { date: 'x'.repeat(1025) } }, 'chat_template_kwargs.date'],
+    ['given a list', { chat_template_kwargs: { documents: [] } }, 'chat_template_kwargs.documents', 'invalid_value'],
+    ['given a long text', { chat_template_kwargs: { date: 'x'.repeat(1025) } }, 'chat_template_kwargs.date', 'invalid_value'],
     [
       'given many variables',
       { chat_template_kwargs: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`v${i}`, 1])) },
       'chat_template_kwargs',
+      'invalid_value',
     ],
-    ['given an unknown effort', { reasoning_effort: 'much' }, 'reasoning_effort'],
+    ['given an unknown effort', { reasoning_effort: 'much' }, 'reasoning_effort', 'invalid_value'],
   ])('may not be %s', (_, fields, param, code) => {
     expect(() => chat(fields)).toThrow(refusal(param, code));
   });
