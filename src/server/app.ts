@@ -18,6 +18,8 @@ import { addDrafterRoutes } from './routes/drafters.ts';
 import { addGenerationRoutes } from './routes/generation.ts';
 import { addModelRoutes } from './routes/models.ts';
 import { addOperationRoutes, OPEN_PATHS } from './routes/operations.ts';
+import { addServerInfoRoutes, SERVER_INFO_PATHS } from './routes/server-info.ts';
+import { addTextRoutes, RENDER_PATHS } from './routes/text.ts';
 import { addValidationRoutes } from './routes/validation.ts';
 import type { ServerConfig } from './server-config.ts';
 import type { ValidationJobs } from './validation/validation-jobs.ts';
@@ -34,6 +36,8 @@ export interface AppOptions {
   readonly concurrency?: ConcurrencyLimit;
   /** What measures drafters, for callers with a key; never without keys. Default: nothing. */
   readonly validation?: ValidationJobs | null;
+  /** What the server was started with, by option, for who may ask; nothing secret. Default: nothing. */
+  readonly serverArguments?: Readonly<Record<string, unknown>>;
   /** Default: the system's. */
   readonly clock?: Clock;
   /** Seed of a request that brings none. Default: random. */
@@ -72,14 +76,26 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   addDrafterRoutes(app, { service, allowSwap, maxBodyBytes: config.limits.maxBodyBytes });
   const jobs = config.apiKeys.length > 0 ? (options.validation ?? null) : null;
   addValidationRoutes(app, { service, jobs, maxBodyBytes: config.limits.maxBodyBytes });
+  addTextRoutes(app, { service, maxBodyBytes: config.limits.maxBodyBytes });
+  addServerInfoRoutes(app, { service, version, serverArguments: options.serverArguments ?? {} });
   addOperationRoutes(app, { service, metrics, version });
 
-  for (const path of Object.keys(GENERATION_PATHS)) app.all(path, refuseMethod('POST'));
+  for (const path of [...Object.keys(GENERATION_PATHS), ...Object.keys(RENDER_PATHS), '/tokenize', '/detokenize']) {
+    app.all(path, refuseMethod('POST'));
+  }
   app.all('/v1/drafters/jobs/:id', refuseMethod('GET, HEAD, DELETE'));
   for (const path of ['/v1/drafters/:name/:what{load|validate|diagnose}', '/v1/drafters/compare']) {
     app.all(path, refuseMethod('POST'));
   }
-  for (const path of ['/v1/models', '/v1/models/:id{.+}', '/v1/drafters', '/v1/drafters/jobs', '/metrics', ...OPEN_PATHS])
+  for (const path of [
+    '/v1/models',
+    '/v1/models/:id{.+}',
+    '/v1/drafters',
+    '/v1/drafters/jobs',
+    '/metrics',
+    ...SERVER_INFO_PATHS,
+    ...OPEN_PATHS,
+  ])
     app.all(path, refuseMethod('GET, HEAD'));
   app.notFound((context) => {
     const { method, path } = context.req;

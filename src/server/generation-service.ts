@@ -109,6 +109,17 @@ export class GenerationService {
   }
 
   /**
+   * The prompts of a body, as the model would get them.
+   * @throws AppError what cannot be served, and why.
+   */
+  render(kind: GenerationKind, body: unknown): readonly EncodedPrompt[] {
+    const engine = this.readyEngine();
+    const parsed = this.#parse[kind](body);
+    checkModel(parsed.params.model, engine.info);
+    return parsed.prepare(engine).prompts.map((prompt) => truncate(prompt, parsed.params, engine.info));
+  }
+
+  /**
    * Starts a streamed answer.
    * @throws AppError a refusal by the engine that came before the first token.
    */

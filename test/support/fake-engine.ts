@@ -1,7 +1,7 @@
 /** A scripted engine: real events, rounds, stops and counts, without a model. */
 import { AppError } from '../../src/core/app-error.ts';
 import type { DecodeEvent, FinishEvent, FinishReason } from '../../src/core/decode-event.ts';
-import type { RoundTrace } from '../../src/core/round-trace.ts';
+import type { PhasedRound } from '../../src/core/round-trace.ts';
 import type { RoundRecord, ShortDraftReason } from '../../src/core/speculation-record.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import type { TokenRules } from '../../src/core/token-rules.ts';
@@ -32,7 +32,7 @@ export interface FakeScript {
   /** Tokens of the prompt that an earlier request began with. */
   readonly cachedTokens?: number;
   /** What is told of its rounds when the request asks for it. */
-  readonly trace?: readonly RoundTrace[];
+  readonly trace?: readonly PhasedRound[];
   /** The round in which the drafter fails for good. */
   readonly drafterFailsAt?: number;
   /** The engine fails instead of running this step; step 0 is the prompt's. */

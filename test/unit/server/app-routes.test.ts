@@ -10,9 +10,9 @@ function setUp(options: ServerFixtureOptions = {}) {
   return { ...fixture, app: createApp(fixture.options) };
 }
 
-describe('GET /health', () => {
+describe.each(['/health', '/ready', '/ping'])('GET %s', (path) => {
   test('says ok when the engine takes requests', async () => {
-    const response = await setUp().app.request('/health');
+    const response = await setUp().app.request(path);
     expect(response.status).toBe(200);
     expect(await response.json()).toEqual({ status: 'ok' });
   });
@@ -21,7 +21,7 @@ describe('GET /health', () => {
     'says unavailable while the engine is %s',
     async (state) => {
       const { app } = setUp({ status: (engine) => ({ state, engine, message: 'a secret path' }) as EngineStatus });
-      const response = await app.request('/health');
+      const response = await app.request(path);
       expect(response.status).toBe(503);
       expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
       const error = await errorOf(response);
@@ -30,6 +30,14 @@ describe('GET /health', () => {
     },
   );
 });
+
+test.each<EngineStatus['state']>(['loading', 'draining', 'failed'])(
+  'GET /live says ok while the engine is %s',
+  async (state) => {
+    const { app } = setUp({ status: (engine) => ({ state, engine, message: 'x' }) as EngineStatus });
+    expect(await (await app.request('/live')).json()).toEqual({ status: 'ok' });
+  },
+);
 
 describe('while the engine is not ready', () => {
   test.each(['/v1/completions', '/v1/chat/completions'])('POST %s says unavailable', async (path) => {
@@ -157,17 +165,26 @@ describe('refusals by HTTP itself', () => {
 describe('API keys', () => {
   const config = { apiKeys: ['key-1', 'key-2'] };
 
-  test.each(['/v1/models', '/v1/models/x', '/metrics', '/nope', '/health/', '//health', '/v1/completions'])(
-    '%s is closed without one',
-    async (path) => {
-      const response = await setUp({ config }).app.request(path);
-      expect(response.status).toBe(401);
-      expect(response.headers.get('www-authenticate')).toBe('Bearer');
-      expect(await errorOf(response)).toMatchObject({ type: 'invalid_request_error', code: 'invalid_api_key' });
-    },
-  );
+  test.each([
+    '/v1/models',
+    '/v1/models/x',
+    '/metrics',
+    '/server_info',
+    '/tokenize',
+    '/detokenize',
+    '/v1/completions/render',
+    '/nope',
+    '/health/',
+    '//health',
+    '/v1/completions',
+  ])('%s is closed without one', async (path) => {
+    const response = await setUp({ config }).app.request(path);
+    expect(response.status).toBe(401);
+    expect(response.headers.get('www-authenticate')).toBe('Bearer');
+    expect(await errorOf(response)).toMatchObject({ type: 'invalid_request_error', code: 'invalid_api_key' });
+  });
 
-  test.each(['/health', '/version'])('%s is open', async (path) => {
+  test.each(['/health', '/ready', '/ping', '/live', '/version'])('%s is open', async (path) => {
     expect((await setUp({ config }).app.request(path)).status).toBe(200);
   });
 

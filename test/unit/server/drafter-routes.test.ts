@@ -1,37 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { AcceptanceTally } from '../../../src/core/acceptance-tally.ts';
-import type { DrafterStatus, GenerateRequest, ShadowStatus, SwapRecord } from '../../../src/engine/engine.ts';
+import type { GenerateRequest, ShadowStatus, SwapRecord } from '../../../src/engine/engine.ts';
 import { createApp } from '../../../src/server/app.ts';
 import type { ServerConfig } from '../../../src/server/server-config.ts';
+import { drafterStatus as status } from '../../support/drafter-status.ts';
 import { parsePrometheus, sumOf } from '../../support/prometheus-text.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
 import { errorOf, post } from '../../support/server-requests.ts';
-
-function status(options: Partial<DrafterStatus> = {}): DrafterStatus {
-  const tally = new AcceptanceTally();
-  tally.add('r1', { drafted: 3, accepted: 2 }, null);
-  tally.add('r1', { drafted: 1, accepted: 0 }, 'low-confidence');
-  tally.add('r1', { drafted: 0, accepted: 0 }, 'near-max-tokens');
-  tally.end('r1');
-  return {
-    name: 'a',
-    kind: 'dflash',
-    folder: '/models/a',
-    taps: [1, 3],
-    blockDraftTokens: 7,
-    maxDraftTokens: 3,
-    lengthPolicy: 'auto',
-    synthetic: false,
-    isDefault: true,
-    weight: 0.8,
-    off: null,
-    requests: 1,
-    counts: tally.counts(),
-    shadow: null,
-    swaps: [],
-    ...options,
-  };
-}
 
 describe('GET /v1/drafters', () => {
   test('tells what is in force, and the counters with their denominators', async () => {
