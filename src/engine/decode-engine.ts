@@ -35,6 +35,7 @@ import { PrefixCache } from './prefix-cache.ts';
 import { RunningRequest } from './running-request.ts';
 import { SelfAudit } from './self-audit.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
+import { sharesBeginning } from './shared-beginning.ts';
 import { startRequest } from './start-request.ts';
 import { WaitingQueue } from './waiting-queue.ts';
 
@@ -385,8 +386,8 @@ export class DecodeEngine implements Engine {
       const { ending } = started.sequence;
       if (outcome.emitted.length > 0) {
         const text = ending === null ? started.text.take() : started.text.finish();
-        const { promptLogprobs } = started.sequence;
-        const isFirst = outcome.round === null && promptLogprobs !== null;
+        const { promptLogprobs, emitted } = started.sequence;
+        const isFirst = emitted === outcome.emitted.length && promptLogprobs !== null;
         request.emit({
           type: 'tokens',
           tokens: outcome.emitted,
@@ -441,7 +442,7 @@ export class DecodeEngine implements Engine {
 
   #admit(): void {
     while (this.#running.length < this.info.maxSequences) {
-      const request = this.#waiting.first;
+      const request = this.#next();
       // Who needs more memory than is left holds up those behind, or it would wait for ever.
       if (request === undefined || !this.#reserve(request)) return;
       this.#waiting.remove(request);
@@ -452,6 +453,26 @@ export class DecodeEngine implements Engine {
         this.#fail(request, error);
       }
     }
+  }
+
+  /** The first that waits, but for those that had better wait for a prompt under way. */
+  #next(): RunningRequest | undefined {
+    const underWay = this.#shareable ? this.#running.flatMap((running) => running.promptUnderWay() ?? []) : [];
+    if (underWay.length === 0) return this.#waiting.first;
+    for (const waiting of this.#waiting) {
+      const { promptTokens: tokens, cacheSalt: salt = null, promptLogprobs = null, draftTokens } = waiting.request;
+      const drafter = draftTokens === 0 ? null : findDrafter(this.#drafters, waiting.request.drafter);
+      // Rows that are told of have to be computed.
+      if (promptLogprobs !== null || !sharesBeginning({ tokens, salt, drafter: drafter?.drafter ?? null }, underWay)) {
+        return waiting;
+      }
+    }
+    return undefined;
+  }
+
+  /** Whether sequences can begin with a part of one that still runs. */
+  get #shareable(): boolean {
+    return this.#prefixes.enabled && this.#parts.target.recurrent === undefined;
   }
 
   #reserve(running: RunningRequest): boolean {

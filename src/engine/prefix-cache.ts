@@ -1,4 +1,5 @@
 /** Beginnings of earlier sequences, kept so that later ones that begin alike need not compute them again. */
+import { commonLength } from '../core/common-length.ts';
 import type { TokenId } from '../core/token.ts';
 import { beginLike, canBeginLike } from '../decode/begin-like.ts';
 import type { Drafter, DraftState } from '../drafter/drafter.ts';
@@ -199,11 +200,4 @@ function covers(entry: Entry, other: Entry): boolean {
     (other.draft === null || entry.draft?.drafter === other.draft.drafter) &&
     commonLength(entry.tokens, other.tokens, other.tokens.length) === other.tokens.length
   );
-}
-
-function commonLength(a: readonly TokenId[], b: readonly TokenId[], most: number): number {
-  const end = Math.min(most, a.length, b.length);
-  let length = 0;
-  while (length < end && a[length] === b[length]) length++;
-  return length;
 }

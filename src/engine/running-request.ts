@@ -9,6 +9,7 @@ import type { GenerateRequest } from './engine.ts';
 import { EventChannel } from './event-channel.ts';
 import type { PrefixSource } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
+import type { PromptUnderWay } from './shared-beginning.ts';
 
 export interface Started {
   readonly sequence: Sequence;
@@ -54,6 +55,13 @@ export class RunningRequest {
     if (this.#started === null) return null;
     const { tokens, cache, drafting } = this.#started.sequence;
     return { tokens, cache, draft: drafting, salt: this.request.cacheSalt ?? null };
+  }
+
+  /** Its prompt, while that is being computed and others may begin with it. */
+  promptUnderWay(): PromptUnderWay | null {
+    const source = this.prefix();
+    if (source === null || this.#started === null || this.#started.sequence.emitted > 0) return null;
+    return { ...source, promptLength: this.#started.sequence.promptLength };
   }
 
   start(started: Started): void {

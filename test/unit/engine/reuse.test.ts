@@ -72,6 +72,31 @@ describe('a prompt that begins like an earlier sequence', () => {
     expect(recorder.finishes.map(({ finish }) => finish.reason)).toContain('aborted');
   });
 
+  it('waits for one that is being computed and begins alike, and for no other', async () => {
+    const { engine, recorder } = openEngine({
+      nextLogits,
+      maxCaches: 40,
+      cacheBytesPerPosition: 1,
+      maxRows: 32,
+      maxSequences: 8,
+      limits,
+    });
+    const asked = [
+      ...Array.from({ length: 3 }, () => request(prompt(200), LIMIT)),
+      request(prompt(200), { ...LIMIT, cacheSalt: 'other' }),
+      request(prompt(90, 3), LIMIT),
+      request([...prompt(150), 3, 1, 4], { ...LIMIT, drafter: 'none' }),
+    ];
+    const answers = await Promise.all(asked.map((one) => answerOf(engine.generate(one, NEVER))));
+    expect(answers.map(({ finish }) => finish.cachedTokens)).toEqual([0, 199, 199, 0, 0, 150]);
+    const computed = recorder.steps.reduce((sum, { promptRows }) => sum + promptRows, 0);
+    expect(computed).toBe(200 + 1 + 1 + 200 + 90 + 3);
+    const plain = openEngine({ nextLogits, drafter: null, limits: { prefixCacheBytes: 0 } }).engine;
+    for (const [i, answer] of answers.entries()) {
+      expect(answer.tokens).toEqual((await answerOf(plain.generate({ ...asked[i]!, drafter: null }, NEVER))).tokens);
+    }
+  });
+
   it('is not told from another by salt', async () => {
     const { engine } = openEngine({ nextLogits, maxCaches: 40, cacheBytesPerPosition: 1, limits });
     const cached = async (cacheSalt: string | null) =>
