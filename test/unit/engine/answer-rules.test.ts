@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NO_RULES, type TokenRules } from '../../../src/core/token-rules.ts';
 import type { AuditReport } from '../../../src/engine/engine.ts';
+import type { CompiledStructure } from '../../../src/grammar/compiled-structure.ts';
 import { until } from '../../support/labelled-timeout.ts';
 import { hashedLogits } from '../../support/scripted-logits.ts';
 import { answerOf, answersTexts, EOS, encode, NEVER, openEngine, Recorder, request, VOCAB } from './engine-fixture.ts';
@@ -50,12 +51,18 @@ describe('rules that leave no token', () => {
     const allowed = encode('ab');
     const badWords = allowed.flatMap((x) => allowed.flatMap((y) => allowed.map((z) => [x, y, z])));
     const seen: number[] = [];
+    let promptLogprobs = 0;
     const read = async () => {
-      const stuck = request('A: ', { maxTokens: 12, ...ruled({ allowedTokenIds: allowed, badWords }) });
-      for await (const event of engine.generate(stuck, NEVER)) if (event.type === 'tokens') seen.push(...event.tokens);
+      const stuck = request('A: ', { maxTokens: 12, promptLogprobs: 0, ...ruled({ allowedTokenIds: allowed, badWords }) });
+      for await (const event of engine.generate(stuck, NEVER)) {
+        if (event.type !== 'tokens') continue;
+        seen.push(...event.tokens);
+        promptLogprobs += event.promptLogprobs?.length ?? 0;
+      }
     };
     await expect(read()).rejects.toMatchObject({ code: 'invalid_request', message: expect.stringMatching(/forbid all/) });
     expect(seen).toEqual(encode('ab'));
+    expect(promptLogprobs).toBe(2);
     expect((await other).text).toBe('ab cd.......');
     expect(recorder.finishes.map(({ finish }) => finish.reason).sort()).toEqual(['error', 'length']);
     expect(target.openCaches).toBe(0);
@@ -73,6 +80,20 @@ describe('rules that leave no token', () => {
       message: expect.stringMatching(/finite/),
     });
   });
+});
+
+it('a processor that cannot be opened fails its request and leaves nothing open', async () => {
+  const grammars = {
+    compile: async () => ({}) as CompiledStructure,
+    open: () => {
+      throw new Error('no room');
+    },
+    [Symbol.asyncDispose]: async () => undefined,
+  };
+  const { engine, target, drafter } = openEngine({ nextLogits: answersTexts({}), parts: { grammars } });
+  const asked = request('Q', ruled({ structure: { kind: 'json-object' } }));
+  await expect(answerOf(engine.generate(asked, NEVER))).rejects.toThrow('no room');
+  expect([target.openCaches, drafter?.openStates]).toEqual([0, 0]);
 });
 
 describe('a least length', () => {
