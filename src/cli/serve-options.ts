@@ -224,6 +224,17 @@ export function serveCommand() {
         .default([] as readonly string[], 'none'),
     )
     .addOption(
+      new Option('--api-key-file <path>', 'accept only requests with a key of this file, one a line').env(
+        'BLOCKDRAFT_API_KEY_FILE',
+      ),
+    )
+    .addOption(
+      new Option('--cors-origin <origin>', 'browser origin whose pages may read answers over HTTP; may be repeated')
+        .env('BLOCKDRAFT_CORS_ORIGIN')
+        .argParser(collect)
+        .default([] as readonly string[], 'none'),
+    )
+    .addOption(
       new Option('--allowed-origin <origin>', 'browser origin that may open a WebSocket; may be repeated')
         .env('BLOCKDRAFT_ALLOWED_ORIGIN')
         .argParser(collect)

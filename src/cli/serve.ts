@@ -13,6 +13,7 @@ import { banner } from './banner.ts';
 import { chosenWeights } from './chosen-weights.ts';
 import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
+import { readApiKeys } from './read-api-keys.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
 import { validationProcess } from './validation-process.ts';
 import { replaceable, watchDrafter, watchedFolders } from './watch-drafter.ts';
@@ -24,13 +25,15 @@ const WATCH_POLL_MS = 5000;
 
 /** Runs until a signal ends it. */
 export async function serve(options: ServeOptions, version: string): Promise<void> {
-  if (options.allowDrafterSwap && (options.drafterDir === undefined || options.apiKey.length === 0)) {
+  const { apiKey, apiKeyFile, ...serverArguments } = options;
+  const apiKeys = [...apiKey, ...(apiKeyFile === undefined ? [] : readApiKeys(apiKeyFile))];
+  if (options.allowDrafterSwap && (options.drafterDir === undefined || apiKeys.length === 0)) {
     throw new AppError(
       'invalid_config',
       'Expected --allow-drafter-swap with --api-key and --drafter-dir, got it without one of them; add it',
     );
   }
-  if (options.allowValidation && options.apiKey.length === 0) {
+  if (options.allowValidation && apiKeys.length === 0) {
     throw new AppError('invalid_config', 'Expected --allow-validation with --api-key, got it without; add a key');
   }
   const watched = watchedFolders(options.watchDrafter);
@@ -53,10 +56,12 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     logger,
     version,
     validation,
+    serverArguments,
     config: {
       ...DEFAULT_SERVER_CONFIG,
-      apiKeys: options.apiKey,
+      apiKeys,
       allowedOrigins: options.allowedOrigin,
+      corsOrigins: options.corsOrigin,
       allowTrace: options.allowTrace,
       allowDrafterSwap: options.allowDrafterSwap,
       perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
@@ -118,7 +123,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     try {
       for (const { name } of watched) replaceable(engine, name);
       status = { state: 'ready', engine };
-      process.stdout.write(`${banner(opened.summary, server.url, model, options.apiKey.length > 0)}\n`);
+      process.stdout.write(`${banner(opened.summary, server.url, model, apiKeys.length > 0)}\n`);
       if (options.syntheticAcceptance !== undefined) {
         logger.warn('drafts are kept by given rates, whatever the model says: the text is worth nothing', {
           syntheticAcceptance: options.syntheticAcceptance,

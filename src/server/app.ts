@@ -1,5 +1,6 @@
 /** The HTTP routes as one Hono application; it knows no socket. */
 import { Hono } from 'hono';
+import { cors } from 'hono/cors';
 import type { EngineStatus } from '../engine/engine.ts';
 import { AccessEntry } from './access-log.ts';
 import { createApiKeyCheck } from './api-keys.ts';
@@ -64,6 +65,11 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     const failure = context.error === undefined ? undefined : errorReply(context.error, requestId).body.error.code;
     if (!access.isStreamed) access.write(context.res.status, failure);
   });
+  if (config.corsOrigins.length > 0) {
+    app.use(
+      cors({ origin: [...config.corsOrigins], allowMethods: ['GET', 'POST', 'DELETE'], exposeHeaders: ['x-request-id'] }),
+    );
+  }
   app.use(async (context, next) => {
     if (!OPEN_PATHS.has(context.req.path)) context.set('caller', checkKey(context.req.header('authorization')));
     await next();

@@ -1,6 +1,10 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import { HttpError } from './http-error.ts';
+import { jsonDepth } from './json-depth.ts';
+
+/** More than any request or schema needs, and far from what fills a stack. */
+const MAX_JSON_DEPTH = 128;
 
 /**
  * The body as parsed JSON, read no further than the limit.
@@ -19,8 +23,15 @@ export async function readJsonBody(request: Request, maxBytes: number): Promise<
   return parseJson(await readText(request, maxBytes), 'a JSON object as the body');
 }
 
-/** @throws AppError `invalid_request` when the text is no JSON. */
+/** @throws AppError `invalid_request` when the text is no JSON, or too deep to be walked through safely. */
 export function parseJson(text: string, expected: string): unknown {
+  if (jsonDepth(text) > MAX_JSON_DEPTH) {
+    throw new AppError(
+      'invalid_request',
+      `Expected ${expected} with at most ${MAX_JSON_DEPTH} arrays and objects inside one another, got more. Flatten it.`,
+      { details: { code: 'invalid_json' } },
+    );
+  }
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -58,6 +58,8 @@ export interface ServerConfig {
   readonly allowDrafterSwap: boolean;
   /** Browser origins that may open a WebSocket, beside the server's own. */
   readonly allowedOrigins: readonly string[];
+  /** Browser origins whose pages may read what the routes answer; none: no page of another origin. */
+  readonly corsOrigins: readonly string[];
   readonly limits: RequestLimits;
   readonly webSocket: WebSocketLimits;
   /** Requests of one API key, or of all callers without keys, at the same moment; null: any number. */
@@ -75,6 +77,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
   allowTrace: false,
   allowDrafterSwap: false,
   allowedOrigins: [],
+  corsOrigins: [],
   limits: {
     maxBodyBytes: 4 * 1024 * 1024,
     maxStopStrings: 16,

@@ -231,3 +231,36 @@ describe('every response', () => {
     });
   });
 });
+
+describe('pages of other origins', () => {
+  const config = { apiKeys: ['key-1'], corsOrigins: ['https://app.example'] };
+  const allowed = (response: Response) => response.headers.get('access-control-allow-origin');
+
+  test('may ask and read where they are allowed to, refusals too', async () => {
+    const { app } = setUp({ config });
+    const headers = { origin: 'https://app.example' };
+    const preflight = await app.request('/v1/completions', {
+      method: 'OPTIONS',
+      headers: { ...headers, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' },
+    });
+    expect(preflight.status).toBe(204);
+    expect(allowed(preflight)).toBe('https://app.example');
+    expect(preflight.headers.get('access-control-allow-headers')).toBe('authorization');
+    const refused = await app.request('/v1/models', { headers });
+    expect(refused.status).toBe(401);
+    expect(allowed(refused)).toBe('https://app.example');
+    const answered = await post(
+      app,
+      '/v1/completions',
+      { prompt: 'x', stream: true },
+      { headers: { ...headers, authorization: 'Bearer key-1' } },
+    );
+    expect(answered.status).toBe(200);
+    expect(allowed(answered)).toBe('https://app.example');
+  });
+
+  test('may not read where they are not', async () => {
+    const { app } = setUp({ config });
+    expect(allowed(await app.request('/health', { headers: { origin: 'https://evil.example' } }))).toBeNull();
+  });
+});
