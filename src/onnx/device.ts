@@ -1,6 +1,7 @@
 /** Where sessions run: the execution provider and its options. */
 import { check, type Handle, make, type OrtApi } from './api.ts';
 import { OnnxRuntimeError } from './onnx-runtime-error.ts';
+import type { OnnxRuntime } from './runtime.ts';
 
 export type Device =
   | {
@@ -19,6 +20,19 @@ export type Device =
     };
 
 export const CPU: Device = { kind: 'cpu' };
+
+/**
+ * Finds out whether a device can be used, before anything is prepared for it.
+ * @throws OnnxRuntimeError saying what is missing for CUDA
+ */
+export function requireDevice({ api }: OnnxRuntime, device: Device): void {
+  const sessionOptions = make(api, 'createSessionOptions', [], 'create session options');
+  try {
+    appendExecutionProvider(api, sessionOptions, device);
+  } finally {
+    api.releaseSessionOptions(sessionOptions);
+  }
+}
 
 /**
  * Adds the device's execution provider to session options. The CPU provider is always there.

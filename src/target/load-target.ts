@@ -9,7 +9,7 @@ import type { NormSpec } from '../graph/norm.ts';
 import { type Precision, precisionOf } from '../graph/precision.ts';
 import { ropeTables } from '../graph/rope.ts';
 import { floatTensor } from '../model/float-tensor.ts';
-import type { Device } from '../onnx/device.ts';
+import { type Device, requireDevice } from '../onnx/device.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { WeightTensors } from '../onnx/weight-tensors.ts';
 import { sparePositions } from './attended-rows.ts';
@@ -74,6 +74,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
         `got ${outOfRange}; use a drafter that was trained for this target`,
     );
   }
+  requireDevice(runtime, options.device);
   const checkpoint = await openCheckpoint(folder);
   const prepared = await prepareWeights({
     checkpoint,

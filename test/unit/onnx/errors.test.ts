@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GraphBuilder } from '../../../src/graph/graph-builder.ts';
+import { requireDevice } from '../../../src/onnx/device.ts';
 import { liveObjects } from '../../../src/onnx/live-objects.ts';
 import { OnnxRuntimeError } from '../../../src/onnx/onnx-runtime-error.ts';
 import { Session } from '../../../src/onnx/session.ts';
@@ -92,5 +93,7 @@ describe('CUDA', () => {
     expect(error.message).toMatch(/^CUDA cannot be used \(.+\); install .+, or use --device cpu/);
     expect(error.message).not.toContain('onnxruntime_src');
     expect(error.cause).toBeInstanceOf(OnnxRuntimeError);
+    // Before any graph or weight is touched, too.
+    expect((await thrownBy(() => requireDevice(runtime, { kind: 'cuda', deviceId: 0 }))).message).toBe(error.message);
   });
 });
