@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { planBytes } from '../checkpoint/plan-bytes.ts';
 import { elementCount, formatShape, tensorBytes } from '../checkpoint/tensor-dtype.ts';
 import { sourceNames, type WeightFormat } from '../checkpoint/weight-plan.ts';
+import { longestDraft } from '../drafter/dflash/dflash-config.ts';
 import { claimTensors, OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
 import { embeddingWeight } from '../target/decoder-spec.ts';
 import { recurrentShape } from '../target/recurrence.ts';
@@ -124,7 +125,7 @@ function shapeOf(opened: ModelFolder): Record<string, number | string> {
     hidden: config.hidden,
     heads: `${config.heads} of ${config.headDim}, ${config.kvHeads} of keys and values`,
     vocabulary: config.draftVocab === config.vocab ? config.vocab : `${config.draftVocab} of ${config.vocab}`,
-    block: `${config.blockSize} slots, drafts of up to ${config.blockSize - 1}`,
+    block: `${config.blockSize} slots, drafts of up to ${longestDraft(config)}`,
     mask: config.maskTokenId,
     embedding: own.embedding ? 'its own' : "the target's",
     head: own.head ? 'its own' : "the target's",

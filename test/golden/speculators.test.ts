@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TokenId } from '../../src/core/token.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
+import { argmax } from '../../src/sampling/argmax.ts';
 import { type GoldenTensor, readGoldenTensors } from '../support/golden-tensors.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
 import { f32, safetensors } from '../unit/checkpoint/checkpoint-fixture.ts';
@@ -113,6 +114,37 @@ describe('a drafter with tensors that others lack', () => {
     const [proposal] = await pair.drafter.propose([{ state, anchor: run!.steps[0]!.anchor, budget: 7 }], NEVER);
     return { tokens: proposal!.tokens, logits: pair.drafter.activations!.logits.data.slice() };
   }
+
+  it('drafts from the anchor’s slot on where it was trained to', async () => {
+    const golden: Golden = JSON.parse(readFileSync(join(FIXTURES, 'speculators-full', 'golden.json'), 'utf8'));
+    const logits = readGoldenTensors(join(FIXTURES, 'speculators-full', 'golden.safetensors')).get('logits')!;
+    const [, slots, vocab] = logits.shape as [number, number, number];
+    const folder = join(temporary.path, 'from-anchor');
+    folderWith(folder, 'speculators-full', () => undefined, { sample_from_anchor: true });
+    await using pair = await DflashPair.open(folder, join(FIXTURES, 'dflash-target'));
+    expect(pair.drafter.maxDraftTokens).toBe(slots);
+    for (const [index, anchor] of golden.anchors.entries()) {
+      using cache = pair.target.openCache();
+      using state = pair.drafter.open();
+      const tokens = golden.input_ids.slice(0, anchor);
+      const { taps } = await pair.target.step([{ cache, tokens, logitsFrom: tokens.length }]);
+      state.observe({ position: 0, tokens, taps, firstRow: 0 });
+      const [proposal] = await pair.drafter.propose([{ state, anchor: golden.input_ids[anchor]!, budget: slots }], NEVER);
+      // The block is computed as ever: all of its rows are drafts now.
+      const rows = Array.from({ length: slots }, (_, slot) => (index * slots + slot) * vocab);
+      expect(proposal!.tokens).toEqual(rows.map((row) => argmax(logits.data.subarray(row, row + vocab))));
+    }
+  });
+
+  it('gives the answers of plain decoding, drafting from the anchor’s slot or not', async () => {
+    const folder = join(temporary.path, 'from-anchor-text');
+    folderWith(folder, 'speculators-full', () => undefined, { sample_from_anchor: true });
+    await using pair = await DflashPair.open(folder, join(FIXTURES, 'dflash-target'));
+    const limits = { maxTokens: run!.max_new_tokens, stopTokens: run!.stop_token_ids ?? [], draftPastEnd: 0 };
+    const result = await speculate(pair.target, pair.drafter, run!.prompt, limits);
+    expect(result.output).toEqual(run!.output);
+    expect(Math.max(...result.rounds.map(({ drafted }) => drafted))).toBe(pair.drafter.maxDraftTokens);
+  });
 
   it('drafts with its own embedding and head: the target’s as its own change nothing, others do', async () => {
     const expected = await block(join(FIXTURES, 'speculators-full'));

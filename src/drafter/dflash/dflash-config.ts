@@ -14,6 +14,11 @@ export interface DflashConfig extends DflashBody {
   readonly blockSize: number;
   readonly maskTokenId: TokenId;
   /**
+   * A slot predicts the token behind the position where it stands, so that the anchor's slot drafts, too; false: the token
+   * at that position.
+   */
+  readonly draftsFromAnchor: boolean;
+  /**
    * Tapped places of the target, in the order in which `fc` takes them: i is the output of layer i, -1 the embedding,
    * and the number of layers the last layer's output behind the final norm.
    */
@@ -32,6 +37,16 @@ export interface DflashConfig extends DflashBody {
   readonly outputMultiplier: number;
   /** c in c · tanh(logit / c); null: none. */
   readonly logitSoftcap: number | null;
+}
+
+/** First slot of a block that drafts. */
+export function firstDraftingSlot({ draftsFromAnchor }: Pick<DflashConfig, 'draftsFromAnchor'>): 0 | 1 {
+  return draftsFromAnchor ? 0 : 1;
+}
+
+/** Tokens of the longest draft. */
+export function longestDraft(config: Pick<DflashConfig, 'blockSize' | 'draftsFromAnchor'>): number {
+  return config.blockSize - firstDraftingSlot(config);
 }
 
 /** How a layer's block rows see the context and each other. */

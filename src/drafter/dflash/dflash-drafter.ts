@@ -19,7 +19,7 @@ import {
   NO_PROPOSAL,
   type Proposal,
 } from '../drafter.ts';
-import type { DflashConfig } from './dflash-config.ts';
+import { type DflashConfig, firstDraftingSlot, longestDraft } from './dflash-config.ts';
 import { buildDflashGraph, type DflashGraphOptions, DRAFT_IO } from './dflash-graph.ts';
 import { DraftLayout } from './draft-layout.ts';
 
@@ -63,7 +63,7 @@ export class DflashDrafter implements Drafter {
     const { runtime, config, target, weights } = parts;
     this.#parts = parts;
     this.taps = config.taps;
-    this.maxDraftTokens = config.blockSize - 1;
+    this.maxDraftTokens = longestDraft(config);
     this.#biasWindow = config.attention.find(needsWindowBias)?.window ?? null;
     const { layers, kvHeads, headDim } = config;
     const shape = { layers, kvHeads, headDim, type: parts.graph.precision.compute };
@@ -124,7 +124,7 @@ export class DflashDrafter implements Drafter {
     const slots = asked.map((slot, i) => ({ ...slot, contextRows: context.rows[i] as readonly number[] }));
 
     const session = await this.#sessions.serving(slots.length);
-    const layout = new DraftLayout(slots, this.#parts.config.maskTokenId);
+    const layout = new DraftLayout(slots, this.#parts.config.maskTokenId, firstDraftingSlot(this.#parts.config));
     this.#bindTaps(session, context.taps);
     this.#bindRows(session, layout, slots);
     const { ids, probabilities } = this.#bindOutputs(session, layout);

@@ -24,7 +24,8 @@ export class DraftLayout {
   readonly #queryRows: readonly (readonly number[])[];
   readonly #keyRows: readonly (readonly number[])[];
 
-  constructor(slots: readonly SlotDraft[], maskTokenId: TokenId) {
+  /** @param firstDrafting slot of a block from which on its slots draft; those before it are there to be seen */
+  constructor(slots: readonly SlotDraft[], maskTokenId: TokenId, firstDrafting: 0 | 1 = 1) {
     const context = slots.flatMap((slot) => slot.contextRows);
     this.contextRows = context.length > 0 ? context : PADDING_ROW;
     const blockIds: TokenId[] = [];
@@ -36,7 +37,7 @@ export class DraftLayout {
     let contextSeen = 0;
     let slotRowsSeen = 0;
     for (const { contextRows, anchor, budget } of slots) {
-      const blockSize = budget === 0 ? 0 : budget + 1;
+      const blockSize = budget === 0 ? 0 : budget + firstDrafting;
       const firstBlockRow = blockIds.length;
       firstDraft.push(draftRows.length);
       queryRows.push([...contextRows.map(() => 0), ...range(firstBlockRow, blockSize)]);
@@ -44,7 +45,7 @@ export class DraftLayout {
       for (let slot = 0; slot < blockSize; slot++) {
         blockIds.push(slot === 0 ? anchor : maskTokenId);
         attended.push(slotRowsSeen + contextRows.length + slot);
-        if (slot > 0) draftRows.push(firstBlockRow + slot);
+        if (slot >= firstDrafting) draftRows.push(firstBlockRow + slot);
       }
       contextSeen += contextRows.length;
       slotRowsSeen += contextRows.length + blockSize;

@@ -43,18 +43,12 @@ const IDLE_KEYS = [
   'transformers_version',
 ];
 
-/** @throws AppError `invalid_checkpoint` naming what is missing or contradictory, `incompatible_drafter` for `sample_from_anchor` */
+/** @throws AppError `invalid_checkpoint` naming what is missing or contradictory */
 export function readSpeculatorsConfig(file: string, options: Required<ReadDflashOptions>): DflashConfig {
   const raw = readJson(file, configSchema);
   const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
   if (!options.allowUnclaimed) {
     refuseUnknownKeys(raw, [...Object.keys(ownKeys), ...IDLE_KEYS], 'a speculators config', refuse);
-  }
-  if (raw.sample_from_anchor) {
-    throw new AppError(
-      'incompatible_drafter',
-      `${file}: expected sample_from_anchor false, got true: slot 0 of such a block drafts too (DSpark), which is not supported; choose another drafter`,
-    );
   }
   const layers = raw.transformer_layer_config;
   const nonCausal = raw.sliding_window_non_causal ?? false;
@@ -77,6 +71,7 @@ export function readSpeculatorsConfig(file: string, options: Required<ReadDflash
     layout: 'speculators',
     blockSize: raw.block_size,
     maskTokenId: raw.mask_token_id,
+    draftsFromAnchor: raw.sample_from_anchor ?? false,
     taps: tappedLayers(
       ids.map((id) => id - 1),
       { targetLayers: options.targetLayers, finalTap, written: (layer) => layer + 1, key: IDS },

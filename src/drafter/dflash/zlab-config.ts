@@ -52,6 +52,7 @@ export function readZlabConfig(file: string, options: Required<ReadDflashOptions
     layout: 'z-lab',
     blockSize: eitherPlace(raw, 'block_size', refuse),
     maskTokenId,
+    draftsFromAnchor: false,
     taps: tappedLayers(
       eitherPlace(raw, 'target_layer_ids', refuse),
       { targetLayers: raw.num_target_layers, finalTap: chosen, written: (layer) => layer, key: 'target_layer_ids' },

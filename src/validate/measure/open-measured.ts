@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { AppError } from '../../core/app-error.ts';
 import type { TokenId } from '../../core/token.ts';
 import { declaredFormat } from '../../drafter/dflash/declared-format.ts';
-import { readDflashConfig } from '../../drafter/dflash/dflash-config.ts';
+import { longestDraft, readDflashConfig } from '../../drafter/dflash/dflash-config.ts';
 import { NGRAM_DEFAULTS } from '../../drafter/ngram/ngram-drafter.ts';
 import type { EngineObserver } from '../../engine/engine.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../engine/open-engine.ts';
@@ -53,7 +53,7 @@ export class Measured implements AsyncDisposable {
     const { onProgress, signal, concurrency } = options;
     const [tokenizer, template] = await Promise.all([loadTokenizer(options.target), loadChatTemplate(options.target)]);
     const { target, drafters: chosen, weights, device, threads, maxContext, cacheDir } = options;
-    const draftTokens = options.draftTokens ?? longestDraft(chosen[0] ?? '', target);
+    const draftTokens = options.draftTokens ?? draftTokensOf(chosen[0] ?? '', target);
     const opened = await openEngine({
       ...{ target, drafters: chosen, weights, device, threads, maxContext, cacheDir },
       drafterModules: [],
@@ -109,8 +109,8 @@ function drafterFolder(words: string, target: string): string | null {
 }
 
 /** Whole drafts, where their length is known before loading. */
-function longestDraft(words: string, target: string): number | 'auto' {
+function draftTokensOf(words: string, target: string): number | 'auto' {
   const folder = drafterFolder(words, target);
   if (folder === null) return /(^|=)ngram$/.test(words) ? NGRAM_DEFAULTS.maxDraftTokens : 'auto';
-  return declaredFormat(folder).layout === null ? 'auto' : readDflashConfig(folder).blockSize - 1;
+  return declaredFormat(folder).layout === null ? 'auto' : longestDraft(readDflashConfig(folder));
 }

@@ -2,6 +2,7 @@
 import { openCheckpoint } from '../../checkpoint/checkpoint.ts';
 import { prepareWeights } from '../../checkpoint/prepare-weights.ts';
 import type { WeightFormat } from '../../checkpoint/weight-plan.ts';
+import { AppError } from '../../core/app-error.ts';
 import type { BorrowedTarget } from '../../drafter/borrowed-target.ts';
 import type { DflashConfig } from '../../drafter/dflash/dflash-config.ts';
 import { OWN_EMBEDDING, OWN_HEAD, ownTables, planDflashWeights, refuseUnclaimed } from '../../drafter/dflash/dflash-weights.ts';
@@ -69,6 +70,12 @@ export class DrafterProbe implements Disposable {
   static async open(options: OpenDrafterProbeOptions): Promise<DrafterProbe> {
     const { runtime, folder, config, target, format } = options;
     const checkpoint = await openCheckpoint(folder);
+    if (config.draftsFromAnchor) {
+      throw new AppError(
+        'incompatible_drafter',
+        `${folder}: expected a drafter whose slots predict the tokens at their positions, got sample_from_anchor; a diagnosis does not know such blocks, but validate does`,
+      );
+    }
     const own = ownTables(config, checkpoint);
     refuseMismatch(config, target, own, folder);
     const plan = planDflashWeights(config, own);

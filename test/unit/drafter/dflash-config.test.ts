@@ -20,6 +20,7 @@ describe('the config of a DFlash drafter', () => {
       attentionBias: false,
       blockSize: 4,
       maskTokenId: 1,
+      draftsFromAnchor: false,
       taps: [0, 2],
       tapsAssumed: false,
       finalTap: null,
@@ -41,6 +42,7 @@ describe('the config of a DFlash drafter', () => {
     expect(readDflashConfig(await dflashFolder({ ...rest, dflash_config: within }))).toMatchObject({
       blockSize: 5,
       maskTokenId: 3,
+      draftsFromAnchor: false,
       taps: [1],
     });
     const both = { ...CONFIG, dflash_config: { ...inner, block_size: 4 } };

@@ -16,6 +16,14 @@ describe('the rows of a draft', () => {
     expect(layout.attended).toEqual([2, 3, 4, 5]);
   });
 
+  it('are as many as are drafted where the anchor’s slot drafts, too', () => {
+    const layout = new DraftLayout([{ contextRows: [4], anchor: 7, budget: 3 }], MASK, 0);
+    expect(layout.blockIds).toEqual([7, MASK, MASK]);
+    expect(layout.draftRows).toEqual([0, 1, 2]);
+    expect(layout.queryRows(0)).toEqual([0, 0, 1, 2]);
+    expect(layout.attended).toEqual([1, 2, 3]);
+  });
+
   it('are kept apart for several sequences', () => {
     const layout = new DraftLayout(
       [

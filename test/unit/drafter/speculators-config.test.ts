@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readDflashConfig } from '../../../src/drafter/dflash/dflash-config.ts';
+import { longestDraft, readDflashConfig } from '../../../src/drafter/dflash/dflash-config.ts';
 import { dflashFolder, SPECULATORS_CONFIG } from './dflash-fixture.ts';
 
 const { transformer_layer_config: layers } = SPECULATORS_CONFIG;
@@ -20,6 +20,7 @@ describe('the config of a speculators drafter', () => {
       attentionBias: false,
       blockSize: 4,
       maskTokenId: 1,
+      draftsFromAnchor: false,
       taps: [0, 2],
       tapsAssumed: false,
       finalTap: null,
@@ -114,10 +115,14 @@ describe('the config of a speculators drafter', () => {
     expect(() => readDflashConfig(folder, { targetLayers: 4 })).toThrowError(message);
   });
 
-  it('is refused by name where the anchor’s slot drafts too', async () => {
-    const folder = await dflashFolder({ ...SPECULATORS_CONFIG, sample_from_anchor: true });
-    expect(() => readDflashConfig(folder)).toThrowError(
-      expect.objectContaining({ code: 'incompatible_drafter', message: expect.stringMatching(/sample_from_anchor.*DSpark/) }),
-    );
+  it('says whether the anchor’s slot drafts too, which makes the longest draft as long as the block', async () => {
+    const read = async (changes: object) => readDflashConfig(await dflashFolder({ ...SPECULATORS_CONFIG, ...changes }));
+    const { blockSize, ...config } = await read({ sample_from_anchor: true });
+    expect(config.draftsFromAnchor).toBe(true);
+    expect(longestDraft({ ...config, blockSize })).toBe(blockSize);
+    for (const without of [false, undefined, null]) {
+      const plain = await read({ sample_from_anchor: without });
+      expect([plain.draftsFromAnchor, longestDraft(plain)]).toEqual([false, blockSize - 1]);
+    }
   });
 });
