@@ -21,6 +21,8 @@ describe('a stream of server-sent events', () => {
     const { payloads } = await stream(vector);
     const facts = streamFacts(payloads);
     expect(facts.pieces).toEqual(expected.pieces);
+    expect(facts.reasoning).toEqual(expected.reasoning ?? []);
+    expect(facts.calls).toEqual(expected.calls ?? []);
     expect(facts.finishReasons).toEqual(expected.finishReasons);
     expect(facts.stopReason).toBe(expected.stopReason ?? null);
     expect(facts.errorCode).toBe(expected.errorCode);

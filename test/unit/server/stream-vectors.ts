@@ -2,6 +2,7 @@
 import { AppError } from '../../../src/core/app-error.ts';
 import type { EngineInfo } from '../../../src/engine/engine.ts';
 import type { FakeScript } from '../../support/fake-engine.ts';
+import type { ToldCall } from '../../support/stream-facts.ts';
 
 export interface StreamVector {
   readonly name: string;
@@ -13,6 +14,9 @@ export interface StreamVector {
   readonly expected: {
     /** Text pieces of each choice, in order; the role chunk's empty text is left out. */
     readonly pieces: readonly (readonly string[])[];
+    /** Default: none. */
+    readonly reasoning?: readonly string[];
+    readonly calls?: readonly ToldCall[];
     readonly finishReasons: readonly string[];
     readonly stopReason?: string | number | null;
     /** `code` of the error that ends the stream. */
@@ -26,6 +30,7 @@ export interface StreamVector {
 
 const user = (content: string) => [{ role: 'user', content }];
 const greedy = { temperature: 0 } as const;
+const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
 
 export const STREAM_VECTORS: readonly StreamVector[] = [
   {
@@ -243,6 +248,43 @@ export const STREAM_VECTORS: readonly StreamVector[] = [
     body: { ...greedy, prompt: [104, 105], echo: true, logprobs: 0, max_tokens: 0, stream_options: { include_usage: true } },
     script: { text: 'abc' },
     expected: { pieces: [['hi']], finishReasons: ['length'], metricsIn: 'usage chunk' },
+  },
+  {
+    name: 'an answer that reasons first',
+    path: '/v1/chat/completions',
+    body: { ...greedy, messages: user('hi'), stream_options: { include_usage: true, continuous_usage_stats: true } },
+    script: { text: '<think>hm, no</think>Yes', accepts: [2, 4] },
+    expected: {
+      pieces: [['Y', 'es']],
+      reasoning: ['hm,', ' no'],
+      finishReasons: ['stop'],
+      metricsIn: 'usage chunk',
+    },
+  },
+  {
+    name: 'text and two calls of tools',
+    path: '/v1/chat/completions',
+    body: { ...greedy, messages: user('hi'), tools },
+    script: {
+      text: 'Ok.\n<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>',
+      accepts: [4],
+    },
+    expected: {
+      pieces: [['O', 'k.\n']],
+      calls: [
+        { name: 'f', arguments: '{"a": 1}' },
+        { name: 'f', arguments: '{}' },
+      ],
+      finishReasons: ['tool_calls'],
+      metricsIn: 'finish chunk',
+    },
+  },
+  {
+    name: 'a block that turns out to be no call',
+    path: '/v1/chat/completions',
+    body: { ...greedy, messages: user('hi'), tools },
+    script: { text: '<tool_call>f(1)', accepts: [4] },
+    expected: { pieces: [['<tool_call>', 'f(1)']], finishReasons: ['stop'], metricsIn: 'finish chunk' },
   },
   {
     name: 'an engine that fails behind the first tokens',
