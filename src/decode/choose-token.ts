@@ -34,7 +34,8 @@ export function chooseToken(
 }
 
 function refuseUnusable(processed: Float32Array, position: Position): void {
-  const largest = processed.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY);
+  let largest = Number.NEGATIVE_INFINITY;
+  for (let id = 0; id < processed.length; id++) if (processed[id]! > largest) largest = processed[id]!;
   if (Number.isFinite(largest)) return;
   throw new AppError(
     'invalid_request',
