@@ -106,6 +106,12 @@ describe('structures', () => {
       ['17', '99', '120'],
       ['16', '121', '1', ''],
     ],
+    [
+      'declared properties',
+      { kind: 'json-schema', schema: JSON.stringify(SCHEMAS[8]) },
+      ['{}', '{"a": 12}'],
+      ['{"a": "x"}', '{"a": 1, "a": "x"}', '{"b": 1}'],
+    ],
     ['a regular expression', { kind: 'regex', pattern: '[ab]{2,3}|c' }, ['ab', 'bbb', 'c'], ['a', 'abab', 'cc', '']],
     ['choices', { kind: 'choice', choices: ['yes', 'no "no"\n', ''] }, ['yes', 'no "no"\n', ''], ['ye', 'yes!', 'no']],
     ['a grammar', { kind: 'grammar', ebnf: 'root ::= "(" root ")" | [0-9]' }, ['5', '((5))'], ['((5)', '55', '()']],
@@ -153,6 +159,19 @@ describe('structures', () => {
       expect(allowedNow(processor, VOCAB_SIZE)).toEqual([END]);
       processor.push(END);
     }
+  });
+
+  it('gets ready for another draft than the one it was asked about', async () => {
+    using processor = service.open(await service.compile({ kind: 'regex', pattern: 'a[0-9]|b[xyz]' }));
+    const [a, one, b, x, y] = tinyTokens('a1bxy') as [number, number, number, number, number];
+    expect(await processor.admit!([a, one, one])).toBe(2);
+    await processor.prepare!([b, x]);
+    processor.push(b);
+    expect(allowedNow(processor, VOCAB_SIZE)).toEqual(tinyTokens('xyz'));
+    processor.push(y);
+    expect(() => allowedNow(processor, VOCAB_SIZE)).not.toThrow();
+    processor.push(END);
+    expect(() => allowedNow(processor, VOCAB_SIZE)).toThrow('prepare was not called');
   });
 
   const jsonStructures = STRUCTURES.filter(({ kind }) => kind.startsWith('json'));
