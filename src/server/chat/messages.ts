@@ -11,16 +11,21 @@ const MAX_CONTENT_PARTS = 1024;
 const MAX_CALLS = 128;
 const MAX_CALL_ID = 256;
 
+/** What clients add of their own to an answer that they send back. */
+const clientsOwn = () => z.unknown().optional();
+
 const callId = () => z.string().min(1).max(MAX_CALL_ID).describe(`a string of 1 to ${MAX_CALL_ID} characters`);
 
 const toolCallSchema = z
   .strictObject({
     id: callId(),
     type: z.literal('function').describe('"function"'),
+    index: clientsOwn(),
     function: z
       .strictObject({
         name: z.string().regex(FUNCTION_NAME).describe('1 to 64 letters, digits, underscores and dashes'),
         arguments: z.string().describe('the JSON text of an object'),
+        parsed_arguments: clientsOwn(),
       })
       .describe('an object with name and arguments'),
   })
@@ -46,6 +51,7 @@ export const messageSchema = z.strictObject({
   reasoning_content: z.string().nullish().describe('a string'),
   tool_calls: boundedArray(toolCallSchema, MAX_CALLS, 0).nullish().describe(`a list of up to ${MAX_CALLS} tool calls`),
   tool_call_id: callId().nullish(),
+  parsed: clientsOwn(),
   ...NEUTRAL_MESSAGE_FIELDS,
 });
 
