@@ -18,10 +18,12 @@ export interface LoadedXGrammar {
  * @param memoryBytes that the engine may take; an allocation beyond it fails
  */
 export function loadXGrammar(memoryBytes: number): LoadedXGrammar {
-  const memory = limitMemory(memoryBytes);
   const require = createRequire(import.meta.url);
   const path = require.resolve('@mlc-ai/web-xgrammar');
   let words = '';
+  const memory = limitMemory(memoryBytes, () => {
+    words = `it needs more than ${Math.floor(memoryBytes / 2 ** 20)} MiB of memory`;
+  });
   const listen = (...parts: unknown[]) => {
     const text = parts.join(' ');
     if (text.startsWith('[FATAL]')) words = text;
@@ -43,13 +45,16 @@ interface GrowingMemory {
  * The build itself stops at 2 GiB only.
  * @returns tells how much the memory that grew last has
  */
-function limitMemory(memoryBytes: number): () => number {
+function limitMemory(memoryBytes: number, onRefused: () => void): () => number {
   const { prototype } = (globalThis as unknown as { WebAssembly: { Memory: { prototype: GrowingMemory } } }).WebAssembly.Memory;
   const { grow } = prototype;
   let bytes = 0;
   prototype.grow = function (this: GrowingMemory, pages: number) {
     const wanted = this.buffer.byteLength + pages * 65_536;
-    if (wanted > memoryBytes) throw new RangeError('no memory left');
+    if (wanted > memoryBytes) {
+      onRefused();
+      throw new RangeError('no memory left');
+    }
     bytes = wanted;
     return grow.call(this, pages);
   };
