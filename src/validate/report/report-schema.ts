@@ -127,6 +127,7 @@ export const speedSchema = z.object({
   speedUp: intervalSchema,
   /** Time of a target step by its rows. */
   stepMs: z.array(z.object({ rows: count, ms: z.number() })),
+  /** Of a whole draft. */
   draftMs: z.number(),
   /** By draft length: what acceptance and costs together predict. */
   byDraftLength: z.array(

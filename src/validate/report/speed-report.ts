@@ -19,7 +19,7 @@ export interface SpeedReportOptions {
 }
 
 /**
- * Speed-up of drafts of n tokens: AL(n) · c(1) / (d + c(1 + n)), with c(r) the time of a step of r rows and d that of a draft
+ * Speed-up of drafts of n tokens: AL(n) · c(1) / (d + c(1 + n)), with c(r) the time of a step of r rows and d that of a draft of n
  * (Leviathan, Kalman and Matias 2023, theorem 3.8, with measured costs in place of its c). Its inverse without AL is the
  * acceptance length at which drafting gains nothing.
  */
@@ -27,19 +27,18 @@ export function speedReport(options: SpeedReportOptions): Speed {
   const { costs, samples, steps, maxDraftTokens } = options;
   for (const { decodeRows, durationMs, draftMs } of steps) {
     costs.observeStep(decodeRows, 1, durationMs);
-    if (decodeRows > 1) costs.observeDraft(1, draftMs);
+    if (decodeRows > 1) costs.observeDraft(decodeRows - 1, 1, draftMs);
   }
   const total = (value: (sample: (typeof samples)[number]) => number) =>
     samples.reduce((sum, sample) => sum + value(sample), 0);
   const tokens = total((sample) => sample.tokens);
   const bootstrap = new Bootstrap(samples.length, options.seed);
-  const draftMs = costs.draftMs(1);
   const plainMs = costs.stepMs(1, 1);
   const byDraftLength = Array.from({ length: maxDraftTokens }, (_, i) => {
     const draftTokens = i + 1;
     const rounds = options.forced.flatMap((run) => walk(run, draftTokens));
     const acceptanceLength = rounds.length === 0 ? 1 : rounds.reduce((sum, { emitted }) => sum + emitted, 0) / rounds.length;
-    const roundMs = draftMs + costs.stepMs(1 + draftTokens, 1);
+    const roundMs = costs.draftMs(draftTokens, 1) + costs.stepMs(1 + draftTokens, 1);
     const breakEven = roundMs / plainMs;
     return { draftTokens, acceptanceLength, roundMs, speedUp: acceptanceLength / breakEven, breakEven };
   });
@@ -54,7 +53,7 @@ export function speedReport(options: SpeedReportOptions): Speed {
     tokensPerSecond: (1000 * tokens) / total((sample) => sample.speculativeMs),
     speedUp: bootstrap.ratio(samples.map(({ plainMs: dividend, speculativeMs: divisor }) => ({ dividend, divisor }))),
     stepMs: Array.from({ length: maxDraftTokens + 1 }, (_, i) => ({ rows: i + 1, ms: costs.stepMs(i + 1, 1) })),
-    draftMs,
+    draftMs: costs.draftMs(maxDraftTokens, 1),
     byDraftLength,
     bestDraftTokens: best.draftTokens,
     predictedSpeedUp: best.speedUp,
