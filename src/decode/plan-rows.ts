@@ -22,12 +22,18 @@ const MAX_TOLD_ROWS = 64;
  * prompts in equal shares, all prompts together counting as one draft. So drafts do not keep a prompt waiting.
  * @param sequences in the order in which prompts are served
  * @param maxPromptRows for prompts while other sequences decode, which wait for the step; without them there is no bound
+ * @param promptBlock no step goes past a multiple of it within a prompt
  */
-export function planRows(sequences: readonly Sequence[], maxRows: number, maxPromptRows = maxRows): RowPlan[] {
+export function planRows(
+  sequences: readonly Sequence[],
+  maxRows: number,
+  maxPromptRows = maxRows,
+  promptBlock = Number.POSITIVE_INFINITY,
+): RowPlan[] {
   const decoding = sequences.filter(({ emitted }) => emitted > 0).slice(0, maxRows);
   const prompts = sequences.filter(({ emitted }) => emitted === 0);
   const drafts = decoding.map((sequence) => sequence.draftBudget());
-  const waiting = wantedRows(prompts);
+  const waiting = wantedRows(prompts, promptBlock);
   const bound = decoding.length === 0 ? maxRows : Math.max(maxPromptRows, 1);
   const promptRows = Math.min(
     waiting.reduce((sum, rows) => sum + rows, 0),
@@ -52,12 +58,13 @@ export function planRows(sequences: readonly Sequence[], maxRows: number, maxPro
   return plans;
 }
 
-/** All rows of each prompt; of those that are told of, no more than a step keeps the logits of. */
-function wantedRows(prompts: readonly Sequence[]): number[] {
+/** All rows of each prompt, or of its block; of those that are told of, no more than a step keeps the logits of. */
+function wantedRows(prompts: readonly Sequence[], block: number): number[] {
   let told = MAX_TOLD_ROWS;
-  return prompts.map(({ uncached, wantsPromptLogprobs }) => {
-    if (!wantsPromptLogprobs) return uncached;
-    const rows = Math.min(uncached, told);
+  return prompts.map(({ cache, uncached, wantsPromptLogprobs }) => {
+    const inBlock = block === Number.POSITIVE_INFINITY ? uncached : Math.min(uncached, block - (cache.length % block));
+    if (!wantsPromptLogprobs) return inBlock;
+    const rows = Math.min(inBlock, told);
     told -= rows;
     return rows;
   });

@@ -45,6 +45,7 @@ export interface RoundOutcome {
  * for drafters that were dropped.
  * @param sequences none of which has ended
  * @param maxPromptRows for prompts in a step that decodes as well
+ * @param promptBlock no step goes past a multiple of it within a prompt
  * @throws AbortedError when the signal ended it; whatever the target throws
  */
 export async function decodeRound(
@@ -52,9 +53,10 @@ export async function decodeRound(
   sequences: readonly Sequence[],
   signal: AbortSignal,
   maxPromptRows = target.maxRows,
+  promptBlock?: number,
 ): Promise<RoundOutcome> {
   const started = performance.now();
-  const plans = planRows(sequences, target.maxRows, maxPromptRows);
+  const plans = planRows(sequences, target.maxRows, maxPromptRows, promptBlock);
   const proposed = await propose(sequences, plans, target.facts.vocabSize, signal);
   const { drafts, ready } = await lookAhead(plans, proposed);
   const drafted = performance.now();
@@ -148,10 +150,11 @@ function commit(
 
 /** Tells those who choose draft lengths what came of them. */
 function learn(outcomes: readonly SequenceOutcome[], drafts: ReadonlyMap<Sequence, Draft>, verifyMs: number): void {
-  const rows = outcomes.reduce((sum, { promptRows, round }) => sum + promptRows + (round === null ? 0 : 1 + round.drafted), 0);
+  const promptRows = outcomes.reduce((sum, outcome) => sum + outcome.promptRows, 0);
+  const rows = outcomes.reduce((sum, { round }) => sum + (round === null ? 0 : 1 + round.drafted), 0);
   const policies = new Set(outcomes.flatMap(({ sequence }) => sequence.drafting?.lengths ?? []));
   for (const policy of policies) {
-    policy.learnStep(rows, outcomes.length, verifyMs);
+    if (promptRows === 0) policy.learnStep(rows, outcomes.length, verifyMs);
     const verified = outcomes.flatMap(({ sequence, round }) => {
       const draft = drafts.get(sequence);
       return sequence.drafting?.lengths === policy && draft !== undefined && round !== null

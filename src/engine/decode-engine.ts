@@ -31,7 +31,8 @@ import type {
 } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import { GuardedDrafter, type GuardedServed } from './guarded-drafter.ts';
-import { PrefixCache } from './prefix-cache.ts';
+import { PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
+import { snapshotPrompts } from './prompt-snapshots.ts';
 import { RunningRequest } from './running-request.ts';
 import { SelfAudit } from './self-audit.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
@@ -347,7 +348,13 @@ export class DecodeEngine implements Engine {
     for (const signal of signals) signal.addEventListener('abort', check, { once: true });
     let outcome: RoundOutcome;
     try {
-      outcome = await decodeRound(this.#parts.target, sequences, abandoned.signal, this.#pacer.promptRows());
+      outcome = await decodeRound(
+        this.#parts.target,
+        sequences,
+        abandoned.signal,
+        this.#pacer.promptRows(),
+        this.#takesSnapshots ? SNAPSHOT_POSITIONS : undefined,
+      );
     } catch (error) {
       if (error instanceof AbortedError) return;
       // The step failed for all who took part in it; whoever waits is served next.
@@ -357,6 +364,11 @@ export class DecodeEngine implements Engine {
       for (const signal of signals) signal.removeEventListener('abort', check);
     }
     this.#deliver(requests, outcome);
+    if (this.#takesSnapshots) await snapshotPrompts(this.#running, this.#prefixes, this.#stop.signal);
+  }
+
+  get #takesSnapshots(): boolean {
+    return this.#prefixes.enabled && this.#parts.target.recurrent !== undefined;
   }
 
   #deliver(requests: readonly RunningRequest[], { sequences, draftMs, verifyMs }: RoundOutcome): void {
@@ -457,22 +469,17 @@ export class DecodeEngine implements Engine {
 
   /** The first that waits, but for those that had better wait for a prompt under way. */
   #next(): RunningRequest | undefined {
-    const underWay = this.#shareable ? this.#running.flatMap((running) => running.promptUnderWay() ?? []) : [];
+    const underWay = this.#prefixes.enabled ? this.#running.flatMap((running) => running.promptUnderWay() ?? []) : [];
     if (underWay.length === 0) return this.#waiting.first;
+    const block = this.#takesSnapshots ? SNAPSHOT_POSITIONS : 1;
     for (const waiting of this.#waiting) {
       const { promptTokens: tokens, cacheSalt: salt = null, promptLogprobs = null, draftTokens } = waiting.request;
       const drafter = draftTokens === 0 ? null : findDrafter(this.#drafters, waiting.request.drafter);
+      const wanted = { tokens, salt, drafter: drafter?.drafter ?? null };
       // Rows that are told of have to be computed.
-      if (promptLogprobs !== null || !sharesBeginning({ tokens, salt, drafter: drafter?.drafter ?? null }, underWay)) {
-        return waiting;
-      }
+      if (promptLogprobs !== null || !sharesBeginning(wanted, underWay, block)) return waiting;
     }
     return undefined;
-  }
-
-  /** Whether sequences can begin with a part of one that still runs. */
-  get #shareable(): boolean {
-    return this.#prefixes.enabled && this.#parts.target.recurrent === undefined;
   }
 
   #reserve(running: RunningRequest): boolean {

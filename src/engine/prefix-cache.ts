@@ -26,6 +26,8 @@ export interface ReusedPrefix {
 
 interface Entry extends PrefixSource, Disposable {
   readonly bytes: number;
+  /** Made within a prompt, for all that begin alike; others take over what a sequence left behind when it ended. */
+  readonly isSnapshot: boolean;
 }
 
 interface Match {
@@ -39,13 +41,18 @@ interface Match {
 export const MAX_PREFIXES = 32;
 /** Less is computed again as fast as it is copied. */
 const LEAST_TOKENS = 16;
+/**
+ * Within a prompt, a recurrent target's state is kept at multiples of this. Half of it is computed again on average where
+ * two prompts part, and a state takes as much memory as some hundred positions.
+ */
+export const SNAPSHOT_POSITIONS = 256;
 
 /**
  * The least recently used entry goes first when there is no room. A sequence that goes on where an entry ends takes it
  * over; one that shares a part of it gets a copy of that part, which costs about a hundredth of computing it.
  *
  * Target and drafter begin at the same position, so that drafts are as good as without reuse. A recurrent target knows
- * the state at the end of a sequence only: there, an entry can be taken over and not be copied.
+ * the state at the end of a sequence only: an entry serves there or not at all, and prompts leave snapshots behind on the way.
  */
 export class PrefixCache implements Disposable {
   readonly #target: Target;
@@ -93,7 +100,7 @@ export class PrefixCache implements Disposable {
       state?.[Symbol.dispose]();
       return null;
     }
-    if (entry !== null && match.length === source.cache.length) {
+    if (entry !== null && !entry.isSnapshot && match.length === source.cache.length) {
       this.#forget(entry);
       entry.draft?.state[Symbol.dispose]();
       if (length < source.cache.length) source.cache.truncate(length);
@@ -111,21 +118,59 @@ export class PrefixCache implements Disposable {
    */
   retain(source: PrefixSource): boolean {
     const length = source.cache.length;
-    const entry = this.enabled && length >= LEAST_TOKENS ? this.#entryOf(source) : null;
+    const entry = this.enabled && length >= LEAST_TOKENS ? this.#entryOf(source, false) : null;
     if (entry === null) return false;
-    const better = this.#entries.find((other) => covers(other, entry));
+    const better = this.#entries.find((other) => this.#covers(other, entry));
     if (better !== undefined || entry.bytes > this.#maxBytes) {
       if (better !== undefined) this.#touch(better);
       entry.draft?.state[Symbol.dispose]();
       return false;
     }
-    for (const other of this.#entries.filter((one) => covers(entry, one))) this.#drop(other);
-    while (this.#entries.length >= MAX_PREFIXES || this.#bytes + entry.bytes > this.#maxBytes) {
+    for (const other of this.#entries.filter((one) => this.#covers(entry, one))) this.#drop(other);
+    this.#makeRoom(entry.bytes);
+    this.#add(entry);
+    return true;
+  }
+
+  /** Whether a copy of a sequence as it is would be kept, and is not there yet. */
+  wantsSnapshot({ tokens, cache, draft, salt }: PrefixSource): boolean {
+    const { length } = cache;
+    if (!this.enabled || cacheBytes(this.#target, draft?.drafter ?? null, length) > this.#maxBytes) return false;
+    return !this.#entries.some(
+      (entry) =>
+        entry.cache.length === length &&
+        entry.salt === salt &&
+        (draft === null || entry.draft?.drafter === draft.drafter) &&
+        commonLength(entry.tokens, tokens, length) === length,
+    );
+  }
+
+  /**
+   * Keeps a copy of a sequence that goes on.
+   * @throws what the drafter throws; nothing has changed then
+   */
+  snapshot(source: PrefixSource): void {
+    const { cache, draft } = source;
+    this.#makeRoom(cacheBytes(this.#target, draft?.drafter ?? null, cache.length));
+    const copy = this.#target.openCache();
+    try {
+      copy.copyFrom(cache, cache.length);
+      this.#add(this.#entryOf({ ...source, cache: copy }, true));
+    } catch (error) {
+      copy[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  #makeRoom(bytes: number): void {
+    while (this.#entries.length > 0 && (this.#entries.length >= MAX_PREFIXES || this.#bytes + bytes > this.#maxBytes)) {
       this.#drop(this.#entries[0] as Entry);
     }
+  }
+
+  #add(entry: Entry): void {
     this.#entries.push(entry);
     this.#bytes += entry.bytes;
-    return true;
   }
 
   /** Drops what only this drafter can use, before it is disposed of. */
@@ -155,8 +200,7 @@ export class PrefixCache implements Disposable {
     return longest;
   }
 
-  /** Null when the drafter cannot say what it knows. */
-  #entryOf({ tokens, cache, draft, salt }: PrefixSource): Entry | null {
+  #entryOf({ tokens, cache, draft, salt }: PrefixSource, isSnapshot: boolean): Entry {
     const length = cache.length;
     const forked = draft?.drafter.fork?.(draft.state, length);
     const kept = draft !== null && forked !== undefined ? { drafter: draft.drafter, state: forked.state } : null;
@@ -166,11 +210,23 @@ export class PrefixCache implements Disposable {
       draft: kept,
       salt,
       bytes: cacheBytes(this.#target, kept?.drafter ?? null, length),
+      isSnapshot,
       [Symbol.dispose]() {
         kept?.state[Symbol.dispose]();
         cache[Symbol.dispose]();
       },
     };
+  }
+
+  /** Whether everything that could begin with the other could begin with this one. */
+  #covers(entry: Entry, other: Entry): boolean {
+    const { length } = other.tokens;
+    return (
+      entry.salt === other.salt &&
+      (other.draft === null || entry.draft?.drafter === other.draft.drafter) &&
+      (this.#target.recurrent === undefined || entry.tokens.length === length) &&
+      commonLength(entry.tokens, other.tokens, length) === length
+    );
   }
 
   #touch(entry: Entry): void {
@@ -191,13 +247,4 @@ export class PrefixCache implements Disposable {
   [Symbol.dispose](): void {
     for (const entry of [...this.#entries]) this.#drop(entry);
   }
-}
-
-/** Whether everything that could begin with the other could begin with this one. */
-function covers(entry: Entry, other: Entry): boolean {
-  return (
-    entry.salt === other.salt &&
-    (other.draft === null || entry.draft?.drafter === other.draft.drafter) &&
-    commonLength(entry.tokens, other.tokens, other.tokens.length) === other.tokens.length
-  );
 }

@@ -107,13 +107,16 @@ export class PooledCache implements Disposable {
 
   /**
    * Begins with the first positions of another cache of the same pool.
-   * @throws StateNotKeptError when there is a recurrent state: the other's is that of its last position only
+   * @throws StateNotKeptError when there is a recurrent state, and the other's is that of another position
    */
   copyFrom(source: PooledCache, length: number): void {
     if (this.#length !== 0 || length < 0 || length > source.length) {
       throw new AppError('internal', `Expected an empty cache and a length of 0 to ${source.length}, got ${length}`);
     }
-    if (this.recurrent !== null) throw new StateNotKeptError(length, 'where it is');
+    if (this.recurrent !== null && source.recurrent !== null) {
+      if (length !== source.length) throw new StateNotKeptError(length, `${source.length} positions`);
+      this.recurrent.copyFrom(source.recurrent);
+    }
     this.tensors.copyPositions(source.tensors, length);
     this.#length = length;
   }

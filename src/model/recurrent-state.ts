@@ -21,6 +21,11 @@ export class RecurrentTensors implements Disposable {
     this.states = Array.from({ length: layers }, () => OwnedTensor.allocate(runtime, 'f32', state));
   }
 
+  copyFrom(source: RecurrentTensors): void {
+    for (const [i, tensor] of this.windows.entries()) tensor.data.set(source.windows[i]!.data);
+    for (const [i, tensor] of this.states.entries()) tensor.data.set(source.states[i]!.data);
+  }
+
   [Symbol.dispose](): void {
     for (const tensor of [...this.windows, ...this.states]) tensor[Symbol.dispose]();
   }
@@ -97,6 +102,16 @@ export class RecurrentState {
     } else {
       throw new StateNotKeptError(length, this.#keptInWords());
     }
+  }
+
+  /**
+   * Becomes what the other is after all of its rows.
+   * @throws StateNotKeptError while rows of the other are taken back, which is not computed before its next step
+   */
+  copyFrom(source: RecurrentState): void {
+    if (source.#cutTo !== null) throw new StateNotKeptError(source.#cutTo, `${source.#length} positions`);
+    if (source.past !== null) this.#buffers[0].copyFrom(source.past);
+    this.#become(0, source.#length);
   }
 
   /** Goes on from a buffer as it is. */

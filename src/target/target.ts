@@ -29,7 +29,8 @@ export interface SequenceCache extends Disposable {
   truncate(length: number): void;
   /**
    * Becomes what the target would make of the first `length` tokens of another of its caches. This one must be empty.
-   * @throws StateNotKeptError when the target is recurrent
+   * @throws StateNotKeptError when the target is recurrent and `length` is not all that the other holds, or the other was
+   *   cut back since its last step
    */
   copyFrom(source: SequenceCache, length: number): void;
 }

@@ -44,9 +44,11 @@ export function readGoldenRuns(name: string): readonly GoldenRun[] {
 export interface Computing {
   readonly format: WeightFormat;
   readonly device: Device;
+  /** Default: one for each sequence. */
+  readonly maxCaches?: number;
 }
 
-const IN_F32: Computing = { format: 'f32', device: CPU };
+export const IN_F32: Computing = { format: 'f32', device: CPU };
 /** For comparison: a CPU computes f16 by way of f32, and only like this. */
 export const IN_F16: Computing = { format: 'f16', device: { kind: 'cpu', unpacked: true } };
 
@@ -69,7 +71,7 @@ export class DflashPair implements AsyncDisposable {
     drafterFolder: string,
     targetFolder: string,
     temporary = new TemporaryFolder(),
-    computing = IN_F32,
+    computing: Computing = IN_F32,
   ): Promise<DflashPair> {
     const config = readDflashConfig(drafterFolder);
     const loaded = await loadTestTarget({ folder: targetFolder, cacheDir: temporary.path, taps: config.taps, ...computing });

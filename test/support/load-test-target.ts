@@ -30,6 +30,7 @@ export interface TestTargetOptions {
   readonly taps?: readonly number[];
   readonly maxContext?: number;
   readonly maxSequences?: number;
+  readonly maxCaches?: number;
   readonly maxRows?: number;
 }
 
@@ -44,6 +45,7 @@ export function loadTestTarget(options: TestTargetOptions): Promise<LoadedTarget
     maxContext: options.maxContext ?? null,
     maxSequences: options.maxSequences ?? 4,
     maxRows: options.maxRows ?? 256,
+    ...(options.maxCaches === undefined ? {} : { maxCaches: options.maxCaches }),
     taps,
     cacheDir,
   });

@@ -108,7 +108,7 @@ export class DflashDrafter implements Drafter {
     const cache = this.#pool.open();
     cache.copyFrom(state.cache, Math.min(length, state.cache.length));
     const fork = new DflashState(cache);
-    return { state: fork, length: cache.length + fork.takeDeferred(state, length - cache.length) };
+    return { state: fork, length: cache.length + fork.takeContext(state, length - cache.length) };
   }
 
   async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
@@ -316,12 +316,23 @@ class DflashState implements DraftState {
   }
 
   /**
-   * Copies the first deferred rows of another state, whose cached rows this one has.
-   * @returns how many there were, `most` at the most
+   * Copies the first context rows of another state, whose cached rows this one has, as long as they are few.
+   * @returns how many, `most` at the most
    */
-  takeDeferred(from: DflashState, most: number): number {
-    this.#deferredRows = Math.min(from.#deferredRows, most);
+  takeContext(from: DflashState, most: number): number {
+    const onHost = [...(from.#pendingTaps?.values() ?? [])].every(({ placement }) => placement !== 'device');
+    const known = onHost ? from.contextRows : from.#deferredRows;
+    this.#deferredRows = Math.min(known, most, MOST_DEFERRED_ROWS);
+    const pending = Math.max(this.#deferredRows - from.#deferredRows, 0);
     for (const [layer, rows] of from.#deferred) this.#deferred.set(layer, rows.slice());
+    if (pending > 0) {
+      for (const [layer, tensor] of from.#pendingTaps ?? []) {
+        const hidden = tensor.shape[1] as number;
+        const rows = this.#deferred.get(layer) ?? new Float32Array(MOST_DEFERRED_ROWS * hidden);
+        this.#deferred.set(layer, rows);
+        from.#copyPending(tensor, rows, from.#deferredRows, pending);
+      }
+    }
     return this.#deferredRows;
   }
 
@@ -356,9 +367,9 @@ class DflashState implements DraftState {
     this.cache[Symbol.dispose]();
   }
 
-  #copyPending(tensor: OwnedTensor<'f32'>, into: Float32Array, first: number): void {
+  #copyPending(tensor: OwnedTensor<'f32'>, into: Float32Array, first: number, count = this.#pendingRows.length): void {
     const hidden = tensor.shape[1] as number;
-    for (const [i, row] of this.#pendingRows.entries()) {
+    for (const [i, row] of this.#pendingRows.slice(0, count).entries()) {
       into.set(tensor.data.subarray(row * hidden, (row + 1) * hidden), (first + i) * hidden);
     }
   }
