@@ -206,7 +206,7 @@ describe('tool calls', () => {
     [
       'or JSON',
       { response_format: { type: 'json_object' } },
-      { type: 'or', elements: [{ type: 'json_schema', json_schema: { type: 'object' } }, calls(false, 'f', 'g')] },
+      { type: 'or', elements: [{ type: 'json_schema', json_schema: { type: 'object' } }, ...tags('f', 'g')] },
     ],
     [
       'or one of some texts',
@@ -221,7 +221,7 @@ describe('tool calls', () => {
               { type: 'const_string', value: 'b' },
             ],
           },
-          calls(false, 'f', 'g'),
+          ...tags('f', 'g'),
         ],
       },
     ],
