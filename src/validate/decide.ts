@@ -1,6 +1,7 @@
 /** From measurements to findings. */
 import type { FaultCode, Finding, Note, ProbeReport } from './diagnosis.ts';
 import type { AcceptanceGain } from './evidence/evaluate-assumption.ts';
+import type { PromptForm } from './evidence/prompt-forms.ts';
 import type { HelpfulChange } from './evidence/search-counterfactuals.ts';
 import { LEAST_EFFECT, SIGNIFICANCE } from './evidence/select-change.ts';
 import { median, recommendedGamma, tauOfHealthyDecay } from './evidence/slot-profile.ts';
@@ -16,7 +17,7 @@ export interface Measurements {
   readonly changes: readonly HelpfulChange[];
   readonly probes: readonly ProbeReport[];
   readonly teacher: readonly LayerAgreement[];
-  readonly plainForms: readonly { readonly form: string; readonly gain: AcceptanceGain }[];
+  readonly forms: readonly (Pick<PromptForm, 'name' | 'fault'> & { readonly gain: AcceptanceGain })[];
   readonly categories: CategorySplit | null;
   readonly servedTau: number;
   readonly forcedTau: number;
@@ -49,7 +50,8 @@ export const LEAST_OVERCONFIDENCE = 0.05;
 type Unranked = Omit<Finding, 'rank'>;
 
 export function decide(m: Measurements): { readonly findings: readonly Finding[]; readonly notes: readonly Note[] } {
-  const findings: Unranked[] = m.notFinite.length > 0 ? [brokenWeights(m)] : [...servingFindings(m), ...trainingFindings(m)];
+  const findings: Unranked[] =
+    m.notFinite.length > 0 ? [brokenWeights(m)] : [...deadTapFinding(m), ...servingFindings(m), ...trainingFindings(m)];
   return {
     findings: findings.map((finding, index) => ({ ...finding, rank: index + 1 })),
     notes: notesOn(m, findings),
@@ -75,9 +77,28 @@ function describeDead(m: Measurements, tap: number): string {
   return `the columns of fc that take tap ${tap} (${m.tapNames[tap]}) are all zero: whatever it holds, the drafter does not see it`;
 }
 
+/** Certain whatever it costs, and said before what follows from it: without one tap the others are out of balance. */
+function deadTapFinding(m: Measurements): Unranked[] {
+  const dead = deadTaps(m);
+  if (dead.length === 0) return [];
+  const names = dead.map((tap) => `${tap} (${m.tapNames[tap]})`).join(' and ');
+  return [
+    {
+      fault: 'tap-unseen',
+      confidence: 1,
+      effect: null,
+      evidence: [...dead.map((tap) => describeDead(m, tap)), describeNorms(m.fcNorms)],
+      advice:
+        `look where the columns of tap ${names} were lost: compare fc.weight with the trainer's own checkpoint, and export it again if they are ` +
+        'there; if they are zero there too, the tap was never fed, or fed zeros: let training capture it, and train on',
+    },
+  ];
+}
+
 /** Changes of serving that gain: the largest first. */
 function servingFindings(m: Measurements): Unranked[] {
-  const { changes } = m;
+  const dead = deadTaps(m).length > 0;
+  const changes = m.changes.filter(({ outcome }) => !dead || outcome.counterfactual.fault !== 'tap-unseen');
   const byFault = new Map<FaultCode, HelpfulChange[]>();
   for (const change of changes) {
     const { fault } = change.outcome.counterfactual;
@@ -90,11 +111,7 @@ function servingFindings(m: Measurements): Unranked[] {
         fault,
         confidence: confidence(Math.max(...members.map(({ p }) => p))),
         effect: gained,
-        evidence: [
-          // Without one tap the others are out of balance, so that silencing another may gain: the dead one is the cause.
-          ...(fault === 'tap-unseen' ? deadTaps(m).map((tap) => describeDead(m, tap)) : []),
-          ...members.map(({ outcome, p }) => describeGain(outcome.counterfactual.name, outcome.gain, p)),
-        ],
+        evidence: members.map(({ outcome, p }) => describeGain(outcome.counterfactual.name, outcome.gain, p)),
         advice: (members.at(-1) as HelpfulChange).outcome.counterfactual.advice,
       };
     })
@@ -112,7 +129,8 @@ function describeGain(name: string, gain: AcceptanceGain, p: number): string {
 
 /** What training did wrong: one cause, as each of them would also look like those after it. */
 function trainingFindings(m: Measurements): Unranked[] {
-  const finding = innerTeacher(m) ?? noTemplate(m) ?? oneCategory(m) ?? wrongData(m) ?? tooLittleTraining(m) ?? smallGamma(m);
+  const finding =
+    innerTeacher(m) ?? otherPromptForm(m) ?? oneCategory(m) ?? wrongData(m) ?? tooLittleTraining(m) ?? smallGamma(m);
   return finding === null ? [] : [finding];
 }
 
@@ -139,22 +157,28 @@ function innerTeacher({ teacher, forcedTau }: Measurements): Unranked | null {
   };
 }
 
-function noTemplate({ plainForms, servedTau }: Measurements): Unranked | null {
-  if (plainForms.length === 0) return null;
-  const adjusted = holmAdjusted(plainForms.map(({ gain }) => Math.max(gain.servedGain.p, gain.forcedGain.p)));
-  const best = plainForms.reduce((kept, next) => (next.gain.servedGain.value > kept.gain.servedGain.value ? next : kept));
-  const p = adjusted[plainForms.indexOf(best)] as number;
+const FORM_ADVICE: Readonly<Record<PromptForm['fault'], string>> = {
+  'no-chat-template':
+    'render the training conversations with the chat template that is served, generation prompt included, and train again',
+  'thinking-mode':
+    'render the training conversations with the enable_thinking that is served, and train again; or serve requests as it was trained',
+};
+
+function otherPromptForm({ forms, servedTau }: Measurements): Unranked | null {
+  if (forms.length === 0) return null;
+  const adjusted = holmAdjusted(forms.map(({ gain }) => Math.max(gain.servedGain.p, gain.forcedGain.p)));
+  const best = forms.reduce((kept, next) => (next.gain.servedGain.value > kept.gain.servedGain.value ? next : kept));
+  const p = adjusted[forms.indexOf(best)] as number;
   if (p >= SIGNIFICANCE || best.gain.servedGain.value < LEAST_EFFECT * servedTau) return null;
   return {
-    fault: 'no-chat-template',
+    fault: best.fault,
     confidence: confidence(p),
     effect: best.gain.servedGain.value,
     evidence: [
-      `on the same answers written as "${best.form}" it drafts better than under the chat template that is served: ` +
-        describeGain('no template', best.gain, p),
+      `on the same answers behind prompts written as "${best.name}" it drafts better than behind those that are served: ` +
+        describeGain('them', best.gain, p),
     ],
-    advice:
-      'render the training conversations with the chat template that is served, generation prompt included, and train again',
+    advice: FORM_ADVICE[best.fault],
   };
 }
 
@@ -271,9 +295,6 @@ function notesOn(m: Measurements, findings: readonly Unranked[]): Note[] {
   const notes: Note[] = [];
   const norms = m.fcNorms;
   const named = findings.some(({ fault }) => fault === 'tap-unseen');
-  if (!named) {
-    for (const tap of deadTaps(m)) notes.push({ note: describeDead(m, tap), evidence: describeNorms(norms) });
-  }
   for (const [tap, norm] of norms.entries()) {
     if (named || norm === 0) continue;
     const others = median(norms.filter((_, i) => i !== tap));

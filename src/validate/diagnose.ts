@@ -9,18 +9,18 @@ import { finalNormWeight } from '../target/decoder-spec.ts';
 import { normFactors } from '../target/derived-weights.ts';
 import { readModelConfig } from '../target/hf-config.ts';
 import { type LoadedTarget, loadTarget } from '../target/load-target.ts';
-import { loadChatTemplate } from '../text/chat-template.ts';
+import { type ChatTemplate, loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../text/tokenizer.ts';
 import { decide } from './decide.ts';
 import type { AcceptanceReport, Diagnosis } from './diagnosis.ts';
 import { ownLabels, pooledAcceptance, type SequenceAcceptance, sequenceAcceptance } from './evidence/acceptance-walk.ts';
 import { acceptanceGain, evaluateAssumption, forcedRatios, reportOf, servedRatios } from './evidence/evaluate-assumption.ts';
 import { lookupDrafts } from './evidence/lookup-baseline.ts';
+import { promptForms, recordForm } from './evidence/prompt-forms.ts';
 import { searchCounterfactuals } from './evidence/search-counterfactuals.ts';
 import { accuracyFall, conditionalAccuracy, decayPerSlot } from './evidence/slot-profile.ts';
 import { confidenceBySlot, lookupRecall, overconfidence, splitCategories } from './evidence/symptoms.ts';
 import { teacherAgreement } from './evidence/teacher-agreement.ts';
-import { recordPlainForms } from './evidence/template-probe.ts';
 import { checkWeights } from './evidence/weight-checks.ts';
 import { type Assumption, declaredAssumption } from './probe/assumption.ts';
 import { DrafterProbe } from './probe/drafter-probe.ts';
@@ -122,7 +122,7 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
       ...withSignal,
     });
     const kept = recorded.filter(({ tokens, answerStart }) => tokens.length - answerStart >= 2);
-    return await measure({ options, loaded, probe, head, tokenizer, sequences: kept });
+    return await measure({ options, loaded, probe, head, tokenizer, template, sequences: kept });
   } finally {
     for (const disposable of opened.reverse()) disposable[Symbol.dispose]();
     await target[Symbol.asyncDispose]();
@@ -135,10 +135,11 @@ interface Parts {
   readonly probe: DrafterProbe;
   readonly head: TargetHead;
   readonly tokenizer: Tokenizer;
+  readonly template: ChatTemplate;
   readonly sequences: readonly RecordedSequence[];
 }
 
-async function measure({ options, loaded, probe, head, tokenizer, sequences }: Parts): Promise<Diagnosis> {
+async function measure({ options, loaded, probe, head, tokenizer, template, sequences }: Parts): Promise<Diagnosis> {
   const { target } = loaded;
   const { config } = probe;
   const { signal } = options;
@@ -188,17 +189,13 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
   const probes = [...search.reports, reportOf('taps in 16-bit floats', null, half.length, acceptanceGain(half, whole))];
   options.onProgress?.('measuring', 1, 3);
   const promptOf = new Map(options.prompts.map((prompt) => [prompt.id, prompt]));
-  const plain = await recordPlainForms({
-    target,
-    tokenizer,
-    prompts: sequences.map(({ id }) => promptOf.get(id) as DiagnosisPrompt),
-    sequences,
-    ...withSignal,
-  });
-  const plainForms = [];
-  for (const { form, sequences: plainSequences } of plain) {
-    const changed = await evaluateAssumption(probe, plainSequences, assumption, slotShift, signal);
-    plainForms.push({ form, gain: acceptanceGain(changed, acceptance) });
+  const prompts = sequences.map(({ id }) => promptOf.get(id) as DiagnosisPrompt);
+  const forms = [];
+  for (const form of promptForms(template, prompts[0]?.messages ?? [])) {
+    const rewritten = await recordForm(form, { target, tokenizer, prompts, sequences, ...withSignal });
+    if (rewritten === null) continue;
+    const changed = await evaluateAssumption(probe, rewritten, assumption, slotShift, signal);
+    forms.push({ ...form, gain: acceptanceGain(changed, acceptance) });
   }
   options.onProgress?.('measuring', 2, 3);
 
@@ -213,7 +210,7 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
     changes: search.changes,
     probes,
     teacher,
-    plainForms,
+    forms,
     categories: splitCategories(sequences, acceptance),
     servedTau: pooled.servedTau,
     forcedTau: pooled.forcedTau,
@@ -238,7 +235,7 @@ async function measure({ options, loaded, probe, head, tokenizer, sequences }: P
     acceptance: acceptanceReport(sequences, declaredAcceptance, declaredPredictions),
     probes,
     teacher: teacher.map(({ layer, tau }) => ({ layer, tau: tau.value })),
-    withoutTemplate: Object.fromEntries(plainForms.map(({ form, gain }) => [form, gain.servedTau.value])),
+    promptForms: Object.fromEntries(forms.map(({ name, gain }) => [name, gain.servedTau.value])),
     fcNorms: weights.fcNorms,
     lookupRecall: recall,
     recorded: {

@@ -29,6 +29,8 @@ export type FaultCode =
   /** Labels came from the output of an inner layer. */
   | 'teacher-intermediate'
   | 'no-chat-template'
+  /** Training rendered its prompts with another `enable_thinking`. */
+  | 'thinking-mode'
   | 'data-one-category'
   /** Trained on answers that are not the target's own. */
   | 'data-not-target'
@@ -98,8 +100,8 @@ export interface Diagnosis {
   readonly probes: readonly ProbeReport[];
   /** 1 + mean prefix that agrees with the logit lens of a layer, innermost first; the last is the target's own choice. */
   readonly teacher: readonly { readonly layer: number; readonly tau: number }[];
-  /** Tokens per round with the request and the target's answer joined without the chat template, by how they were joined. */
-  readonly withoutTemplate: Readonly<Record<string, number>>;
+  /** Tokens per round behind the request written otherwise, by how: without the chat template, or with thinking on or off. */
+  readonly promptForms: Readonly<Record<string, number>>;
   /** Frobenius norm of the columns of `fc` that take each tap. */
   readonly fcNorms: readonly number[];
   /** Share of the tokens found by a table of n-grams that slot 1 finds too. */

@@ -1,11 +1,20 @@
-/** The target's answers behind their requests, joined in plainer ways than the chat template's. */
+/** The target's answers behind their requests, written otherwise than serving writes them. */
 import type { Target } from '../../target/target.ts';
+import type { ChatTemplate } from '../../text/chat-template.ts';
 import type { Tokenizer } from '../../text/tokenizer.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
 import { recordAnswers } from '../recording/record-answers.ts';
 import type { RecordedSequence } from '../recording/recorded-sequence.ts';
 
-/** How request and answer are joined, by name. */
+/** One way to write requests. */
+export interface PromptForm {
+  readonly name: string;
+  /** What training did wrong if a drafter does better behind it. */
+  readonly fault: 'no-chat-template' | 'thinking-mode';
+  readonly write: (messages: DiagnosisPrompt['messages']) => string;
+}
+
+/** How request and answer are joined without a template. */
 const PLAIN_FORMS: Readonly<Record<string, (request: string) => string>> = {
   'request, newline, answer': (request) => `${request}\n`,
   'request, empty line, answer': (request) => `${request}\n\n`,
@@ -13,41 +22,61 @@ const PLAIN_FORMS: Readonly<Record<string, (request: string) => string>> = {
   'User: request, Assistant: answer': (request) => `User: ${request}\nAssistant: `,
 };
 
-export interface PlainFormsOptions {
+/**
+ * The plain forms, and the chat template with thinking on and off where it knows the variable.
+ * @param messages an example, on which a variable that is known changes something
+ */
+export function promptForms(
+  template: Pick<ChatTemplate, 'render'>,
+  messages: DiagnosisPrompt['messages'],
+): readonly PromptForm[] {
+  const render = (thinking?: boolean) => (asked: DiagnosisPrompt['messages']) =>
+    template.render(asked, {
+      addGenerationPrompt: true,
+      ...(thinking === undefined ? {} : { variables: { enable_thinking: thinking } }),
+    });
+  const served = render()(messages);
+  return [
+    ...Object.entries(PLAIN_FORMS).map(
+      ([name, join]): PromptForm => ({ name, fault: 'no-chat-template', write: (asked) => join(requestText(asked)) }),
+    ),
+    ...[true, false]
+      .map((on): PromptForm => ({ name: `enable_thinking ${on}`, fault: 'thinking-mode', write: render(on) }))
+      .filter(({ write }) => write(messages) !== served),
+  ];
+}
+
+export interface RecordFormOptions {
   readonly target: Target;
   readonly tokenizer: Tokenizer;
   readonly prompts: readonly DiagnosisPrompt[];
-  /** The answers under the template, of the same prompts in the same order. */
+  /** The answers as served, of the same prompts in the same order. */
   readonly sequences: readonly RecordedSequence[];
   readonly signal?: AbortSignal;
 }
 
-export interface PlainForm {
-  readonly form: string;
-  readonly sequences: readonly RecordedSequence[];
+/**
+ * The same answers, so that forms differ in nothing else.
+ * @returns null when some of them do not fit the context
+ */
+export async function recordForm(
+  { write }: PromptForm,
+  { target, tokenizer, prompts, sequences, signal }: RecordFormOptions,
+): Promise<readonly RecordedSequence[] | null> {
+  const recorded = await recordAnswers({
+    target,
+    maxTokens: Number.MAX_SAFE_INTEGER,
+    sequences: sequences.map((sequence, i) => ({
+      id: sequence.id,
+      category: sequence.category,
+      promptTokens: tokenizer.encode(write((prompts[i] as DiagnosisPrompt).messages), { addSpecialTokens: false }),
+      answer: sequence.tokens.slice(sequence.answerStart),
+    })),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  return recorded.length === sequences.length ? recorded : null;
 }
 
-/** The same answers, so that forms differ in nothing else. */
-export async function recordPlainForms(options: PlainFormsOptions): Promise<readonly PlainForm[]> {
-  const { prompts, sequences, tokenizer } = options;
-  const forms: PlainForm[] = [];
-  for (const [form, join] of Object.entries(PLAIN_FORMS)) {
-    const recorded = await recordAnswers({
-      target: options.target,
-      maxTokens: Number.MAX_SAFE_INTEGER,
-      sequences: sequences.map((sequence, i) => ({
-        id: sequence.id,
-        category: sequence.category,
-        promptTokens: tokenizer.encode(join(requestText(prompts[i] as DiagnosisPrompt)), { addSpecialTokens: false }),
-        answer: sequence.tokens.slice(sequence.answerStart),
-      })),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
-    if (recorded.length === sequences.length) forms.push({ form, sequences: recorded });
-  }
-  return forms;
-}
-
-function requestText({ messages }: DiagnosisPrompt): string {
+function requestText(messages: DiagnosisPrompt['messages']): string {
   return messages.map(({ content }) => (typeof content === 'string' ? content : JSON.stringify(content))).join('\n');
 }

@@ -2,14 +2,20 @@
 import type { ProbeReport } from '../diagnosis.ts';
 import type { Assumption } from '../probe/assumption.ts';
 import type { Counterfactual } from '../probe/counterfactual.ts';
-import { blockSizeChanges, type CatalogueFacts, counterfactuals } from '../probe/counterfactuals.ts';
+import {
+  blockSizeChange,
+  blockSizeChanges,
+  type CatalogueFacts,
+  counterfactuals,
+  LONGEST_BLOCK,
+} from '../probe/counterfactuals.ts';
 import type { DrafterProbe } from '../probe/drafter-probe.ts';
 import type { RecordedSequence } from '../recording/recorded-sequence.ts';
 import { pairedRatioDifference } from '../statistics/estimate.ts';
 import type { SequenceAcceptance } from './acceptance-walk.ts';
 import { acceptanceGain, evaluateAssumption, firstSlots, forcedRatios, reportOf } from './evaluate-assumption.ts';
 import { type ProbeOutcome, selectChange, worthAllPrompts } from './select-change.ts';
-import { expectedGrowth } from './slot-profile.ts';
+import { expectedGrowth, trainedDrafts } from './slot-profile.ts';
 
 export interface SearchOptions {
   readonly probe: DrafterProbe;
@@ -89,7 +95,7 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
           reportOf(counterfactual.name, counterfactual.fault, results.length, gain),
         ),
       );
-    const selected = selectChange(outcomes);
+    const selected = await trainedSize(options, assumption, slotShift, acceptance, selectChange(outcomes));
     if (selected === null) break;
     changes.push(selected);
     assumption = selected.outcome.counterfactual.assumption;
@@ -97,6 +103,27 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
     acceptance = selected.outcome.acceptance;
   }
   return { reports, changes, assumption, slotShift, acceptance };
+}
+
+/**
+ * Of a longer block, the size that was trained: many drafters go on beyond it for a slot or two, so that the size which
+ * gains most is too long.
+ */
+async function trainedSize(
+  { probe, sequences, signal }: SearchOptions,
+  base: Assumption,
+  slotShift: number,
+  acceptance: readonly SequenceAcceptance[],
+  selected: HelpfulChange | null,
+): Promise<HelpfulChange | null> {
+  const longer = selected?.outcome.counterfactual.assumption.blockSize ?? 0;
+  if (selected === null || longer <= base.blockSize) return selected;
+  const longest = { ...base, blockSize: Math.max(LONGEST_BLOCK, longer) };
+  const drafts = trainedDrafts(await evaluateAssumption(probe, sequences, longest, slotShift, signal));
+  if (drafts === null || drafts + 1 <= base.blockSize || drafts + 1 === longer) return selected;
+  const counterfactual = blockSizeChange(base, drafts + 1);
+  const result = await evaluateAssumption(probe, sequences, counterfactual.assumption, slotShift, signal);
+  return { ...selected, outcome: { ...outcomeOf(counterfactual, result, acceptance), onAllPrompts: true } };
 }
 
 function outcomeOf(

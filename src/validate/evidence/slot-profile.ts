@@ -59,6 +59,21 @@ export function logOdds(sequences: readonly SequenceAcceptance[]): readonly numb
   return odds;
 }
 
+/** A fall of the log-odds between neighbours that no trained slots have. */
+const CLIFF = 0.6;
+
+/**
+ * How many drafts of a block were trained, seen from a longer one: slots beyond fall off from their neighbour, those before
+ * hardly do.
+ * @returns null where nothing falls off
+ */
+export function trainedDrafts(sequences: readonly SequenceAcceptance[]): number | null {
+  const odds = logOdds(sequences);
+  const falls = odds.slice(1).map((value, i) => (odds[i] as number) - value);
+  const steepest = falls.indexOf(Math.max(...falls));
+  return steepest >= 0 && (falls[steepest] as number) >= CLIFF ? steepest + 1 : null;
+}
+
 /**
  * Fall of the conditional log-odds per slot: the median over neighbours, so that one odd slot does not make a shape.
  * The loss weights of a recipe fall by 1 / gamma per slot.

@@ -196,17 +196,20 @@ function blockChanges(base: Assumption): Counterfactual[] {
 
 /** Block sizes worth a try: what trainers choose, and one more or less. */
 const BLOCK_SIZES = [4, 5, 6, 7, 8, 10, 12, 16];
+export const LONGEST_BLOCK = 16;
 
 /** Blocks of other sizes; they are judged by the slots that both sizes have. */
 export function blockSizeChanges(base: Assumption): readonly Counterfactual[] {
-  return BLOCK_SIZES.filter((size) => size !== base.blockSize).map((blockSize) =>
-    change(
-      `block size ${blockSize}`,
-      'block-size',
-      { ...base, blockSize },
-      `set block_size to ${blockSize} if the drafter was trained with blocks of that size`,
-      1,
-    ),
+  return BLOCK_SIZES.filter((size) => size !== base.blockSize).map((size) => blockSizeChange(base, size));
+}
+
+export function blockSizeChange(base: Assumption, blockSize: number): Counterfactual {
+  return change(
+    `block size ${blockSize}`,
+    'block-size',
+    { ...base, blockSize },
+    `set block_size to ${blockSize} if the drafter was trained with blocks of that size`,
+    1,
   );
 }
 

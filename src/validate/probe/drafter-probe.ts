@@ -76,6 +76,12 @@ export class DrafterProbe implements Disposable {
         `${folder}: expected a drafter whose slots predict the tokens at their positions, got sample_from_anchor; a diagnosis does not know such blocks, but validate does`,
       );
     }
+    if (config.dflash2 !== null) {
+      throw new AppError(
+        'incompatible_drafter',
+        `${folder}: expected a DFlash drafter, got one of DFlash 2; a diagnosis does not know its convolutions and candidates, but validate does`,
+      );
+    }
     const own = ownTables(config, checkpoint);
     refuseMismatch(config, target, own, folder);
     const plan = planDflashWeights(config, own);

@@ -28,7 +28,7 @@ const healthy: Measurements = {
   changes: [],
   probes: [],
   teacher: [agreement(0, 1.5, -3.5), agreement(1, 3, -2), agreement(2, 5, 0)],
-  plainForms: [{ form: 'plain', gain: gain(-2) }],
+  forms: [{ name: 'plain', fault: 'no-chat-template', gain: gain(-2) }],
   categories: { good: ['a'], bad: ['b'], goodTau: 6, badTau: 4, goodFirstSlot: 0.95, difference: estimate(2, 0.2), splits: 7 },
   servedTau: 5,
   forcedTau: 5,
@@ -68,7 +68,9 @@ describe('the decision', () => {
   });
 
   it('names a missing template', () => {
-    expect(faults({ ...untrained, plainForms: [{ form: 'plain', gain: gain(1) }] })).toEqual(['no-chat-template']);
+    for (const fault of ['no-chat-template', 'thinking-mode'] as const) {
+      expect(faults({ ...untrained, forms: [...healthy.forms, { name: 'other', fault, gain: gain(1) }] })).toEqual([fault]);
+    }
   });
 
   it('names data of one kind only where that kind goes well', () => {
@@ -126,10 +128,13 @@ describe('the decision', () => {
     expect(decide({ ...unused, maskTokenId: 9, probes: [used] }).notes).toEqual([]);
   });
 
-  it('notes a tap whose columns are zero', () => {
+  it('finds a tap whose columns are zero, and advises to look where they were lost', () => {
     const { findings, notes } = decide({ ...healthy, fcNorms: [8, 8.5, 0, 9.5, 12] });
-    expect(findings).toEqual([]);
-    expect(notes.map(({ note }) => note)).toEqual([expect.stringContaining('tap 2 (layer 3) are all zero')]);
+    expect(findings).toMatchObject([
+      { fault: 'tap-unseen', confidence: 1, advice: expect.stringContaining('tap 2 (layer 3) were lost') },
+    ]);
+    expect(findings[0]?.evidence[0]).toContain('tap 2 (layer 3) are all zero');
+    expect(notes).toEqual([]);
   });
 
   it('notes that 16-bit floats would cost', () => {
