@@ -178,8 +178,18 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   const { target } = loaded;
   const { maxContext } = target.facts;
   const { maxSequences, maxRows } = target;
+  // A beginning is kept while its sequence is still there.
+  const maxCaches = maxSequences + MAX_PREFIXES + 1;
   const loadDecoder = (decoderFolder: string) =>
-    loadDraftDecoder({ ...common, ...progress('draft model'), folder: decoderFolder, maxContext, maxSequences, maxRows });
+    loadDraftDecoder({
+      ...common,
+      ...progress('draft model'),
+      folder: decoderFolder,
+      maxContext,
+      maxSequences,
+      maxCaches,
+      maxRows,
+    });
   const opened: Drafter[] = [];
   try {
     for (const source of sources)

@@ -4,12 +4,14 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import { DraftModelDrafter } from '../../src/drafter/draft-model/draft-model-drafter.ts';
 import type { Drafter } from '../../src/drafter/drafter.ts';
 import { drafterFromName } from '../../src/drafter/registry.ts';
 import { borrowTarget } from '../../src/engine/borrow-target.ts';
 import { loadDraftDecoder } from '../../src/engine/load-draft-decoder.ts';
+import type { OpenedEngine } from '../../src/engine/open-engine.ts';
 import { CPU } from '../../src/onnx/device.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
 import type { LoadedTarget } from '../../src/target/load-target.ts';
@@ -19,6 +21,7 @@ import { loadTokenizer } from '../../src/text/tokenizer.ts';
 import { describeDrafterContract } from '../contract/drafter-contract.ts';
 import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { testRuntime } from '../support/runtime.ts';
+import { openTestbed, testbedPrompts } from '../support/testbed-engine.ts';
 import expected from './fixtures/testbed/expected.json' with { type: 'json' };
 import { speculateAll } from './speculate.ts';
 
@@ -94,6 +97,54 @@ describe('a model that drafts for itself', () => {
       for (const { evaluated, accepted } of rounds) expect(accepted).toBe(evaluated);
       expect(rounds[0]!.accepted).toBe(drafter.maxDraftTokens);
     }
+  });
+});
+
+describe('a sequence that begins with what is known', () => {
+  const open = (prefixCacheBytes: number) =>
+    openTestbed({ cacheDir: temporary.path, drafters: [`draft-model=${TESTBED}`], limits: { prefixCacheBytes } });
+  const answer = async ({ engine }: OpenedEngine, index: number, again: string) => {
+    const { messages } = testbedPrompts()[index]!;
+    const promptTokens = engine.encode(engine.renderChat(messages) + again, { addSpecialTokens: false });
+    const events = engine.generate(
+      {
+        id: `${index} ${again}`,
+        promptTokens,
+        sampling: GREEDY,
+        maxTokens: 24,
+        stopTokenIds: [],
+        stopStrings: [],
+        includeStopString: false,
+        ignoreEos: true,
+        skipSpecialTokens: true,
+        drafter: null,
+        draftTokens: null,
+      },
+      new AbortController().signal,
+    );
+    const tokens: TokenId[] = [];
+    for await (const event of events) {
+      if (event.type === 'finish') return { tokens, ...event };
+      tokens.push(...event.tokens);
+    }
+    throw new Error('Expected an end, got none');
+  };
+
+  it('gets the drafts that it would get without, also when more were kept than there is room for', async () => {
+    const [kept, fresh] = [await open(2 ** 28), await open(0)];
+    const indices = Array.from({ length: 40 }, (_, i) => i);
+    await Promise.all(indices.map((index) => answer(kept, index, '')));
+    for (const index of indices.slice(-3)) {
+      for (const again of ['', 'Well,']) {
+        const [hit, miss] = [await answer(kept, index, again), await answer(fresh, index, again)];
+        expect(hit.cachedTokens).toBeGreaterThanOrEqual(16);
+        expect(miss.cachedTokens).toBe(0);
+        expect(hit.tokens).toEqual(miss.tokens);
+        expect(hit.speculation).toEqual(miss.speculation);
+        expect(hit.speculation.rounds[0]!.accepted).toBe(7);
+      }
+    }
+    for (const { engine } of [kept, fresh]) await engine[Symbol.asyncDispose]();
   });
 });
 

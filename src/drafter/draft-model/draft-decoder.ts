@@ -8,6 +8,8 @@ export interface DecoderCache extends Disposable {
   readonly capacity: number;
   /** Forgets the positions from `length` on. */
   truncate(length: number): void;
+  /** Becomes what the decoder would make of the first `length` tokens of another of its caches. This one must be empty. */
+  copyFrom(source: DecoderCache, length: number): void;
 }
 
 /** Consecutive tokens of one sequence, to be appended to its cache. */
@@ -27,6 +29,7 @@ export interface DraftDecoder extends AsyncDisposable {
   readonly cacheBytesPerPosition: number;
   /** Present when layers keep a state that cannot be cut back to any length. */
   readonly recurrent?: unknown;
+  /** At least as many can be open as sequences run and are kept. */
   openCache(): DecoderCache;
   /** Appends each span to its cache. When it fails, or is aborted, the caches are as before. */
   step(spans: readonly DecoderSpan[], signal?: AbortSignal): Promise<DecoderStep>;

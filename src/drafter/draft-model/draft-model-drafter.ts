@@ -1,8 +1,8 @@
 /** A small model of the same vocabulary drafts: its own likeliest token, then the one behind that, and so on (Leviathan, Kalman and Matias 2023). */
 import { AppError } from '../../core/app-error.ts';
-import type { TokenId } from '../../core/token.ts';
+import type { Position, TokenId } from '../../core/token.ts';
 import { argmax } from '../../sampling/argmax.ts';
-import { type Drafter, type DraftRequest, type DraftState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
+import { type Drafter, type DraftRequest, type DraftState, type ForkedState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
 import type { DecoderSpan, DraftDecoder } from './draft-decoder.ts';
 import { DraftModelState } from './draft-model-state.ts';
 
@@ -39,6 +39,11 @@ export class DraftModelDrafter implements Drafter {
 
   open(): DraftState {
     return new DraftModelState(this.#decoder.openCache());
+  }
+
+  fork(state: DraftState, length: Position): ForkedState {
+    if (!(state instanceof DraftModelState)) throw new AppError('internal', 'The state to fork is one of another drafter');
+    return state.fork(this.#decoder.openCache(), length);
   }
 
   async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {

@@ -1,6 +1,6 @@
 import { AppError } from '../../core/app-error.ts';
 import type { Position, TokenId } from '../../core/token.ts';
-import type { CommittedRows, DraftState } from '../drafter.ts';
+import type { CommittedRows, DraftState, ForkedState } from '../drafter.ts';
 import type { DecoderCache } from './draft-decoder.ts';
 
 /**
@@ -36,6 +36,26 @@ export class DraftModelState implements DraftState {
   rewind(length: Position): void {
     this.#observed.length = length;
     this.#agreeing = Math.min(this.#agreeing, length);
+  }
+
+  /**
+   * A state that has observed the first `length` rows, or all if they are fewer; what is cached of them is copied.
+   * @param cache empty; taken over
+   */
+  fork(cache: DecoderCache, length: Position): ForkedState {
+    const state = new DraftModelState(cache);
+    for (const token of this.#observed.slice(0, length)) state.#observed.push(token);
+    while (state.#agreeing < state.#observed.length && this.#cached[state.#agreeing] === state.#observed[state.#agreeing]) {
+      state.#agreeing++;
+    }
+    try {
+      cache.copyFrom(this.#cache, state.#agreeing);
+    } catch (error) {
+      cache[Symbol.dispose]();
+      throw error;
+    }
+    for (const token of this.#cached.slice(0, state.#agreeing)) state.#cached.push(token);
+    return { state, length: state.#observed.length };
   }
 
   /** Positions of the sequence with an anchor behind it, or without. */

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import type { TokenId } from '../../../src/core/token.ts';
 import { DraftModelDrafter } from '../../../src/drafter/draft-model/draft-model-drafter.ts';
+import type { DraftState } from '../../../src/drafter/drafter.ts';
 import { NoneDrafter } from '../../../src/drafter/none/none-drafter.ts';
 import { hashedLogits, nextToken } from '../../support/scripted-logits.ts';
 import { SCRIPTED_VOCAB, scriptedDecoder } from './scripted-decoder.ts';
@@ -145,6 +146,31 @@ describe('a draft model', () => {
     await expect(draft(5, 4)).rejects.toThrowError('given up');
     fails = false;
     expect((await draft(5, 4)).tokens).toEqual(continuation([1, 2, 3, 5], 4));
+  });
+
+  it('forks a sequence with what is computed of it, and leaves it alone', async () => {
+    const decoder = scriptedDecoder(SEED);
+    const drafter = new DraftModelDrafter(decoder, 3);
+    const state = drafter.open();
+    state.observe({ position: 0, tokens: [1, 2, 3, 4, 5, 6], taps: new Map(), firstRow: 0 });
+    await drafter.propose([{ state, anchor: 7, budget: 3 }], NEVER);
+    // Observed, but not computed.
+    state.observe({ position: 6, tokens: [9, 9], taps: new Map(), firstRow: 0 });
+    const draft = async (one: DraftState, anchor: TokenId) => {
+      decoder.scripted.stepRows.length = 0;
+      const [proposal] = await drafter.propose([{ state: one, anchor, budget: 2 }], NEVER);
+      return proposal!.tokens;
+    };
+    const [shorter, longer] = [drafter.fork(state, 4), drafter.fork(state, 20)];
+    expect([shorter.length, longer.length]).toEqual([4, 8]);
+    expect(await draft(shorter.state, 8)).toEqual(continuation([1, 2, 3, 4, 8], 2));
+    expect(decoder.scripted.stepRows).toEqual([1, 1]);
+    expect(await draft(longer.state, 8)).toEqual(continuation([1, 2, 3, 4, 5, 6, 9, 9, 8], 2));
+    expect(decoder.scripted.stepRows).toEqual([3, 1]);
+    expect(await draft(state, 8)).toEqual(continuation([1, 2, 3, 4, 5, 6, 9, 9, 8], 2));
+    expect(decoder.scripted.stepRows).toEqual([3, 1]);
+    for (const open of [state, shorter.state, longer.state]) open[Symbol.dispose]();
+    expect(decoder.scripted.openCaches).toBe(0);
   });
 
   it('refuses rows out of order and a state of another drafter', async () => {
