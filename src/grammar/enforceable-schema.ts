@@ -126,7 +126,8 @@ function checkObject({ properties, required }: Schema, path: string): void {
   const quoted = names.find((name) => JSON.stringify(name).includes('\\'));
   if (quoted !== undefined)
     throw refusal(`names of properties without quotes, backslashes and controls at ${path}`, JSON.stringify(quoted));
-  const undeclared = Array.isArray(required) ? required.find((name) => !names.includes(String(name))) : undefined;
+  const declared = new Set(names);
+  const undeclared = Array.isArray(required) ? required.find((name) => !declared.has(String(name))) : undefined;
   if (undeclared !== undefined) {
     throw refusal(`required properties at ${path} that are declared`, JSON.stringify(undeclared), 'add it to properties');
   }

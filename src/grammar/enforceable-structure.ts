@@ -4,6 +4,8 @@ import { enforceableSchema } from './enforceable-schema.ts';
 import type { GrammarLimits } from './grammar-limits.ts';
 import { refusal } from './refusal.ts';
 
+const MAX_GROWTH = 4;
+
 /**
  * The structure with schemas that the engine enforces, as {@link enforceableSchema} makes them.
  * @throws AppError `invalid_request` when it is larger than allowed, no JSON where it must be, or cannot be enforced
@@ -15,12 +17,15 @@ export function enforceableStructure(structure: AnswerStructure, limits: Grammar
     case 'json-schema': {
       checkText('the JSON schema', structure.schema, limits);
       const schema = parseJson('the JSON schema', structure.schema);
-      return { kind: 'json-schema', schema: JSON.stringify(enforceableSchema(schema, limits.maxRepetition)) };
+      return {
+        kind: 'json-schema',
+        schema: rewritten('the JSON schema', enforceableSchema(schema, limits.maxRepetition), limits),
+      };
     }
     case 'structural-tag': {
       checkText('the structural tag', structure.tag, limits);
       const tag = withSchemas(parseJson('the structural tag', structure.tag), limits.maxRepetition);
-      return { kind: 'structural-tag', tag: JSON.stringify(tag) };
+      return { kind: 'structural-tag', tag: rewritten('the structural tag', tag, limits) };
     }
     case 'regex':
       if (structure.pattern === '') throw refusal('a regular expression', 'an empty one');
@@ -40,10 +45,18 @@ function checkText(what: string, text: string, limits: GrammarLimits): void {
   checkBytes(what, text, limits);
   const depth = deepest(text);
   if (depth > limits.maxDepth) throw refusal(`at most ${limits.maxDepth} levels of brackets in ${what}`, `${depth}`);
-  for (const [, from, to] of text.matchAll(/\{\s*(\d*)\s*,?\s*(\d*)\s*\}/g)) {
-    const most = Math.max(Number(from), Number(to));
+  // Bounded, so that no text takes long to look through; longer counts than this are left to the time limit.
+  for (const [, inner] of text.matchAll(/\{([\d\s,]{1,40})\}/g)) {
+    const most = Math.max(0, ...(inner ?? '').split(/\D+/).map(Number));
     if (most > limits.maxRepetition) throw refusal(`at most ${limits.maxRepetition} repetitions in ${what}`, `${most}`);
   }
+}
+
+/** Ranges of integers are listed, which takes more room than they came in. */
+function rewritten(what: string, value: unknown, { maxBytes, ...limits }: GrammarLimits): string {
+  const text = JSON.stringify(value);
+  checkBytes(`${what} with its ranges listed`, text, { ...limits, maxBytes: maxBytes * MAX_GROWTH });
+  return text;
 }
 
 function checkBytes(what: string, text: string, { maxBytes }: GrammarLimits): void {

@@ -1,5 +1,6 @@
 /** A worker thread that compiles structures and computes masks, seen from the event loop. */
 import { Worker } from 'node:worker_threads';
+import { AppError } from '../core/app-error.ts';
 import type { AnswerStructure } from '../core/token-rules.ts';
 import type { GrammarReply, GrammarRequest, GrammarVocabulary } from './grammar-messages.ts';
 
@@ -145,15 +146,22 @@ export class GrammarWorker implements AsyncDisposable {
     }, first.limitMs);
   }
 
-  /** The fault is that of the request being served, the first; before the worker is ready it concerns all. */
+  /** The fault is that of the request being served, the first one. */
   #end(error: Error): void {
     if (!this.alive) return;
     clearTimeout(this.#timer);
     this.#ended = this.#worker.terminate();
-    const lost = this.#ready ? new WorkerLost(error.message) : error;
     const [first, ...others] = this.#pending.values();
     this.#pending.clear();
-    first?.fail(error);
-    for (const other of others) other.fail(lost);
+    if (this.#ready) {
+      first?.fail(error);
+      for (const other of others) other.fail(new WorkerLost(error.message));
+    } else {
+      const notStarted = error instanceof GrammarFault;
+      const failure = notStarted
+        ? new AppError('internal', `expected a grammar worker to start, got "${error.message}"`)
+        : error;
+      for (const pending of [first, ...others]) pending?.fail(failure);
+    }
   }
 }

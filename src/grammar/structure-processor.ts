@@ -123,7 +123,10 @@ export class StructureProcessor implements LogitsProcessor {
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof WorkerLost && lost < MAX_LOST) continue;
+        if (error instanceof WorkerLost) {
+          if (lost < MAX_LOST) continue;
+          throw new AppError('unavailable', 'The structures of others took the worker too often; try again', { cause: error });
+        }
         if (!(error instanceof GrammarFault)) throw error;
         health.fault = refusal('a structure whose masks can be computed', `one where ${error.message}`, 'make it simpler');
         throw health.fault;

@@ -28,6 +28,13 @@ describe('structures that are refused', () => {
     ['expected at most 65536 bytes in the regular expression', regex('a'.repeat(65_537))],
     ['expected at most 10000 repetitions in the regular expression', regex('a{1,100000}')],
     ['expected at most 10000 repetitions in the grammar', { kind: 'grammar', ebnf: 'root ::= "a"{ 20000 }' }],
+    [
+      'at most 262144 bytes in the json schema with its ranges listed',
+      schema({
+        type: 'array',
+        prefixItems: Array.from({ length: 500 }, () => ({ type: 'integer', minimum: 1, maximum: 900 })),
+      }),
+    ],
     ['expected at most 64 levels of brackets in the regular expression', regex(`${'('.repeat(65)}a${')'.repeat(65)}`)],
     ['expected at most 1024 choices', { kind: 'choice', choices: Array.from({ length: 1025 }, String) }],
     ['expected at least one choice', { kind: 'choice', choices: [] }],
@@ -56,6 +63,20 @@ describe('structures that are refused', () => {
     }
     using processor = service.open(await service.compile(regex('ab')));
     expect(await processor.admit!(tinyTokens('ab'))).toBe(2);
+  });
+
+  it('are looked through in no time, whatever they are', async () => {
+    const service = serve();
+    const started = performance.now();
+    const spaces = ' '.repeat(60_000);
+    const long = [
+      regex(`a{1,${spaces}`),
+      regex(`${'{'.repeat(60)}${spaces}`),
+      { kind: 'grammar' as const, ebnf: `root ::= b{1${spaces}` },
+    ];
+    const all = long.map((structure) => service.compile(structure).catch((error: unknown) => error));
+    expect(performance.now() - started).toBeLessThan(200);
+    for (const error of await Promise.all(all)) expect(error).toMatchObject({ code: 'invalid_request' });
   });
 
   it('need a model that ends its answers', async () => {
@@ -93,6 +114,16 @@ describe('structures that take long', () => {
     first[Symbol.dispose]();
     using second = service.open(await service.compile(regex('ba')));
     expect(await second.admit!(tinyTokens('ba'))).toBe(2);
+  });
+
+  it('keep that worker while an answer follows them, whoever comes', async () => {
+    const service = serve({ sharedCompileMs: -1, cacheEntries: 1, ownWorkers: 3 });
+    using first = service.open(await service.compile(regex('ab')));
+    for (const pattern of ['b', 'c']) {
+      const next = service.open(await service.compile(regex(pattern)));
+      next[Symbol.dispose]();
+    }
+    expect(await first.admit!(tinyTokens('ab'))).toBe(2);
   });
 
   it('end the answer when masks do not come in time; others go on in another worker', async () => {
