@@ -241,6 +241,12 @@ export function serveCommand() {
         .default([] as readonly string[], 'none'),
     )
     .addOption(
+      new Option('--reasoning-parser <parser>', 'tell <think> … </think> apart from content; auto: if the model has tokens for it')
+        .env('BLOCKDRAFT_REASONING_PARSER')
+        .choices(['auto', 'qwen3', 'none'] as const)
+        .default('auto' as const),
+    )
+    .addOption(
       new Option('--per-request-spec-decode-metrics <level>', 'acceptance statistics in each answer')
         .env('BLOCKDRAFT_PER_REQUEST_SPEC_DECODE_METRICS')
         .choices(['none', 'summary', 'detailed'] as const)

@@ -65,6 +65,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       allowTrace: options.allowTrace,
       allowDrafterSwap: options.allowDrafterSwap,
       perRequestSpecMetrics: options.perRequestSpecDecodeMetrics,
+      reasoningParser: options.reasoningParser,
       maxRequestsPerKey: options.maxRequestsPerKey ?? null,
       requestTimeoutMs: options.requestTimeout === undefined ? null : options.requestTimeout * 1000,
       // Connections outlive the engine's deadline, so that its last word still reaches whoever waits.

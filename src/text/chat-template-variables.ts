@@ -19,28 +19,22 @@ const BUILT_IN: ReadonlySet<string> = new Set([
   'strftime_now',
 ]);
 
-/**
- * Names that come from outside: neither loop variables nor macros nor their parameters. A name that the template assigns
- * itself counts only where it also asks whether somebody else has (`is defined`, `default`).
- */
+/** Names that come from outside: the template reads them before it gives them a value itself, if it ever does. */
 export function templateVariables(template: Template): ReadonlySet<string> {
-  const read = new Set<string>();
-  const local = new Set<string>();
-  const assigned = new Set<string>();
-  const optional = new Set<string>();
+  const outside = new Set<string>();
+  const own = new Set(BUILT_IN);
+  const visitAll = (values: Iterable<unknown>): void => {
+    for (const value of values) visit(value);
+  };
   const visit = (value: unknown): void => {
-    if (Array.isArray(value)) {
-      for (const item of value) visit(item);
-    } else if (value instanceof Map) {
-      for (const [key, item] of value) visit([key, item]);
-    } else if (isNode(value)) {
-      visitNode(value);
-    }
+    if (Array.isArray(value)) visitAll(value);
+    else if (value instanceof Map) visitAll([...value].flat());
+    else if (isNode(value)) visitNode(value);
   };
   const visitNode = (node: Node): void => {
     switch (node.type) {
       case 'Identifier':
-        read.add(nameOf(node));
+        if (!own.has(nameOf(node))) outside.add(nameOf(node));
         return;
       case 'MemberExpression':
         visit(node['object']);
@@ -50,39 +44,34 @@ export function templateVariables(template: Template): ReadonlySet<string> {
         visit(node['value']);
         return;
       case 'FilterExpression':
-      case 'FilterStatement': {
-        const filter = node['filter'] as Node;
-        const name = nameOf(filter.type === 'CallExpression' ? (filter['callee'] as Node) : filter);
-        if (name === 'default') addName(optional, node['operand']);
-        visit([node['operand'], node['body'], filter['args']]);
+      case 'FilterStatement':
+        // A filter is an identifier, or a call of one.
+        visitAll([node['operand'], node['body'], (node['filter'] as Node)['args']]);
         return;
-      }
       case 'TestExpression':
-        if (nameOf(node['test'] as Node) === 'defined') addName(optional, node['operand']);
         visit(node['operand']);
         return;
       case 'For':
-        addNames(local, node['loopvar']);
-        visit([node['iterable'], node['body'], node['defaultBlock']]);
+        visit(node['iterable']);
+        for (const name of declaredNames(node['loopvar'])) own.add(name);
+        visitAll([node['body'], node['defaultBlock']]);
         return;
       case 'Macro':
-        addName(local, node['name']);
-        addNames(local, node['args']);
+        visit((node['args'] as readonly Node[]).filter(({ type }) => type === 'KeywordArgumentExpression'));
+        for (const name of declaredNames([node['name'], node['args']])) own.add(name);
         visit(node['body']);
         return;
       case 'Set':
-        addNames(assigned, node['assignee']);
-        visit([node['value'], node['body']]);
+        visitAll([node['value'], node['body']]);
+        for (const name of declaredNames(node['assignee'])) own.add(name);
         return;
       default:
         // Operators are tokens, and those that are words look like names.
-        for (const [key, child] of Object.entries(node)) if (key !== 'operator') visit(child);
+        visitAll(Object.entries(node).flatMap(([key, child]) => (key === 'operator' ? [] : [child])));
     }
   };
   visit(template.parsed.body);
-  return new Set(
-    [...read].filter((name) => !BUILT_IN.has(name) && !local.has(name) && (!assigned.has(name) || optional.has(name))),
-  );
+  return outside;
 }
 
 function isNode(value: unknown): value is Node {
@@ -93,17 +82,11 @@ function nameOf(node: Node): string {
   return String(node['value']);
 }
 
-function addName(names: Set<string>, value: unknown): void {
-  if (isNode(value) && value.type === 'Identifier') names.add(nameOf(value));
-}
-
-/** Of an identifier, a tuple of them, or parameters, which may have defaults. */
-function addNames(names: Set<string>, value: unknown): void {
-  if (Array.isArray(value)) {
-    for (const item of value) addNames(names, item);
-  } else if (isNode(value)) {
-    addName(names, value);
-    if (value.type === 'TupleLiteral') addNames(names, value['value']);
-    if (value.type === 'KeywordArgumentExpression') addName(names, value['key']);
-  }
+/** Of an identifier, a tuple of them, or parameters, which may have defaults; a member of something declares nothing. */
+function declaredNames(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(declaredNames);
+  if (!isNode(value)) return [];
+  if (value.type === 'Identifier') return [nameOf(value)];
+  if (value.type === 'TupleLiteral') return declaredNames(value['value']);
+  return value.type === 'KeywordArgumentExpression' ? declaredNames(value['key']) : [];
 }

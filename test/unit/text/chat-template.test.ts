@@ -66,6 +66,50 @@ describe('ChatTemplate', () => {
     );
   });
 
+  it.each([
+    [
+      'loops over what a request brings',
+      '{% for a in messages %}{% for b in messages %}{% for c in messages %}x{% endfor %}{% endfor %}{% endfor %}',
+    ],
+    ['loops by itself', '{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}'],
+  ])('ends a template that %s for too long, and goes on with the next request', (_, source) => {
+    const limits = { maxRenderMs: 50, maxRenderedLength: 1e9 };
+    const slow = new ChatTemplate({ templates: new Map([['default', source]]), specialTokens: {} }, limits);
+    const messages = Array.from({ length: 2000 }, () => MESSAGES[0]!);
+    const started = performance.now();
+    expect(() => slow.render(messages, OPTIONS)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', details: { param: 'messages' } }),
+    );
+    expect(performance.now() - started).toBeLessThan(1500);
+    expect(template(ECHO).render(MESSAGES.slice(0, 1), OPTIONS)).toBe('[user] Hi\n');
+  });
+
+  it('refuses what gets too long', () => {
+    const limits = { maxRenderMs: 1000, maxRenderedLength: 20 };
+    const short = new ChatTemplate({ templates: new Map([['default', ECHO]]), specialTokens: {} }, limits);
+    expect(short.render(MESSAGES.slice(0, 1), OPTIONS)).toBe('[user] Hi\n');
+    expect(() => short.render(MESSAGES, OPTIONS)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+  });
+
+  it('gives templates values and not objects of the host', () => {
+    const source =
+      "{{ messages.constructor }}{{ messages['__proto__'] }}{{ messages[0].content.constructor }}{{ messages[0].toString }}";
+    expect(template(source).render(MESSAGES, OPTIONS)).toBe('');
+  });
+
+  it('says which variables its templates read', () => {
+    const source = [
+      '{{ bos_token }}{% for m in messages %}{{ m.role }}{{ loop.index }}{% endfor %}{{ tools | tojson(indent=2) }}',
+      '{% macro show(a, b=c) %}{{ a }}{{ b }}{{ d }}{% endmacro %}{{ show(x, b=y) }}{% set z = e %}{{ z }}',
+      "{% if thinking is not defined %}{% set thinking = f or 'x' %}{% endif %}{{ thinking }}{{ today | default(strftime_now('%d')) }}",
+      "{% for k, v in g.items() %}{{ k }}{{ v }}{% endfor %}{{ h['i'] }}{{ h[j] }}{{ k2 if not l and m2 in n }}",
+    ].join('');
+    const known = template(source, { bos_token: '<s>' }).variables;
+    expect([...known].toSorted()).toEqual(
+      ['messages', 'tools', 'c', 'd', 'x', 'y', 'e', 'thinking', 'f', 'today', 'g', 'h', 'j', 'k2', 'l', 'm2', 'n'].toSorted(),
+    );
+  });
+
   it('refuses a template that does not parse', () => {
     expect(() => template('{% for %}')).toThrow(expect.objectContaining({ code: 'invalid_checkpoint' }));
   });
