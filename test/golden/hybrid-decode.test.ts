@@ -2,9 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { TokenId } from '../../src/core/token.ts';
+import type { TokenLogprobs } from '../../src/core/token-logprobs.ts';
+import { FIXED_LENGTH } from '../../src/decode/draft-length/fixed-length.ts';
+import { decodeRound } from '../../src/decode/round.ts';
+import { Sequence } from '../../src/decode/sequence.ts';
 import type { CommittedRows, Drafter, DraftRequest, DraftState, Proposal } from '../../src/drafter/drafter.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
+import { tokenLogprobs } from '../../src/sampling/token-logprobs.ts';
 import type { OnnxTarget } from '../../src/target/onnx-target.ts';
 import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { speculate, speculateAll } from './speculate.ts';
@@ -112,4 +118,38 @@ it('accepts exactly the leading tokens that are right', async () => {
     for (const round of rounds) if (round.drafted === DRAFT_TOKENS) accepted.add(round.accepted);
   }
   expect([...accepted].sort()).toEqual(Array.from({ length: DRAFT_TOKENS + 1 }, (_, count) => count));
+});
+
+it('tells the logprobs of a prompt that takes several steps, and of drafted tokens, as computed token by token', async () => {
+  const { prompt, greedy } = cases[1]!;
+  const long = [...cases[0]!.prompt, ...cases[0]!.greedy, ...greedy, ...prompt].slice(-90);
+  // Its answer is no text that the drafter knows; the one to the prompt itself is.
+  for (const promptTokens of [long, prompt]) {
+    const drafter = new Scripted((round) => ({ right: round % 5, length: DRAFT_TOKENS }));
+    const sequence = new Sequence({
+      promptTokens,
+      sampling: GREEDY,
+      stopRule: { push: () => null },
+      maxTokens: 20,
+      limitedBy: 'max-tokens',
+      cache: target.openCache(),
+      drafting: { drafter, state: drafter.open(), limit: DRAFT_TOKENS, lengths: FIXED_LENGTH },
+      logprobs: 2,
+      promptLogprobs: 2,
+    });
+    const told: TokenLogprobs[] = [];
+    while (sequence.ending === null) {
+      const { sequences } = await decodeRound(target, [sequence], new AbortController().signal);
+      told.push(...(sequences[0]?.logprobs ?? []));
+    }
+    const expected: TokenLogprobs[] = [];
+    using cache = target.openCache();
+    for (const [i, token] of sequence.tokens.slice(0, -1).entries()) {
+      const result = await target.step([{ cache, tokens: [token], logitsFrom: 0 }]);
+      expected.push(tokenLogprobs(result.logits(0, 0), sequence.tokens[i + 1]!, 2));
+    }
+    expect([...sequence.promptLogprobs!, ...told]).toEqual(expected);
+    if (promptTokens === prompt) expect(sequence.rounds.some(({ accepted }) => accepted > 1)).toBe(true);
+    sequence[Symbol.dispose]();
+  }
 });
