@@ -15,6 +15,7 @@ import { HttpError } from './http-error.ts';
 import type { Logger } from './logger.ts';
 import type { ServerMetrics } from './metrics.ts';
 import { requestIdFromHeader } from './request-id.ts';
+import { addDescriptionRoutes, DESCRIPTION_PATHS } from './routes/api-description.ts';
 import { addDrafterRoutes } from './routes/drafters.ts';
 import { addGenerationRoutes } from './routes/generation.ts';
 import { addModelRoutes } from './routes/models.ts';
@@ -52,6 +53,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const service = createGenerationService(options);
   const reportFailure = createFailureReport(logger, metrics);
   const checkKey = createApiKeyCheck(config.apiKeys);
+  const openPaths = new Set([...OPEN_PATHS, ...DESCRIPTION_PATHS]);
   const app = new Hono<AppEnv>();
 
   app.use(async (context, next) => {
@@ -71,7 +73,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     );
   }
   app.use(async (context, next) => {
-    if (!OPEN_PATHS.has(context.req.path)) context.set('caller', checkKey(context.req.header('authorization')));
+    if (!openPaths.has(context.req.path)) context.set('caller', checkKey(context.req.header('authorization')));
     await next();
   });
 
@@ -85,6 +87,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   addTextRoutes(app, { service, maxBodyBytes: config.limits.maxBodyBytes });
   addServerInfoRoutes(app, { service, version, serverArguments: options.serverArguments ?? {} });
   addOperationRoutes(app, { service, metrics, version });
+  addDescriptionRoutes(app, { version, limits: config.limits });
 
   for (const path of [...Object.keys(GENERATION_PATHS), ...Object.keys(RENDER_PATHS), '/tokenize', '/detokenize']) {
     app.all(path, refuseMethod('POST'));
@@ -100,7 +103,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     '/v1/drafters/jobs',
     '/metrics',
     ...SERVER_INFO_PATHS,
-    ...OPEN_PATHS,
+    ...openPaths,
   ])
     app.all(path, refuseMethod('GET, HEAD'));
   app.notFound((context) => {

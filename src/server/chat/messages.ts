@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { AppError } from '../../core/app-error.ts';
 import type { ChatMessage, ChatToolCall } from '../../engine/engine.ts';
 import { boundedArray, isPlainObject } from '../schemas/bounded.ts';
+import { jsonSchema } from '../schemas/json-schema.ts';
 import { NEUTRAL_MESSAGE_FIELDS } from '../schemas/neutral-field.ts';
 import { fieldError } from '../schemas/parse-request.ts';
 import { FUNCTION_NAME } from './tools.ts';
@@ -31,6 +32,8 @@ const toolCallSchema = z
   })
   .describe('{"id": …, "type": "function", "function": {"name": …, "arguments": …}}');
 
+const textPart = z.strictObject({ type: z.literal('text'), text: z.string() });
+
 /** What no role rules out; the rest is checked by {@link toChatMessage}. */
 export const messageSchema = z.strictObject({
   role: z
@@ -40,6 +43,7 @@ export const messageSchema = z.strictObject({
     .custom<string | readonly unknown[] | null>(
       (value) => value === null || typeof value === 'string' || (Array.isArray(value) && isPartCount(value.length)),
     )
+    .meta(jsonSchema(z.union([z.string(), z.array(textPart).min(1).max(MAX_CONTENT_PARTS), z.null()])))
     .optional()
     .describe(`a string or a list of 1 to ${MAX_CONTENT_PARTS} text parts {"type": "text", "text": …}`),
   name: z

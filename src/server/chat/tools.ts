@@ -22,6 +22,7 @@ const toolSchema = z
         description: z.string().max(MAX_DESCRIPTION).nullish().describe(`a string of up to ${MAX_DESCRIPTION} characters`),
         parameters: z
           .custom<Readonly<Record<string, unknown>>>((value) => isPlainObject(value) && isShallow(value, MAX_DEPTH))
+          .meta({ type: 'object' })
           .nullish()
           .describe(`a JSON schema of an object, of up to ${MAX_DEPTH} levels`),
         strict: z.boolean().nullish().describe('true or false'),

@@ -20,7 +20,7 @@ export interface DrafterRouteOptions {
   readonly maxBodyBytes: number;
 }
 
-const loadBody = z.strictObject({
+export const loadBody = z.strictObject({
   path: z.string().min(1).max(4096).describe('the path of a drafter, from 1 to 4096 characters'),
 });
 

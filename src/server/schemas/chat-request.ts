@@ -23,9 +23,8 @@ export interface ChatRequest {
 /** Parses the body of `POST /v1/chat/completions`. */
 export type ParseChatRequest = (body: unknown) => ChatRequest;
 
-/** @throws (the parser) AppError `invalid_request` naming the field that cannot be served as written. */
-export function createChatRequestParser(limits: RequestLimits): ParseChatRequest {
-  const schema = z.strictObject({
+export function chatRequestSchema(limits: RequestLimits) {
+  return z.strictObject({
     ...generationFields(limits),
     ...NEUTRAL_FIELDS,
     ...NEUTRAL_CHAT_FIELDS,
@@ -37,6 +36,11 @@ export function createChatRequestParser(limits: RequestLimits): ParseChatRequest
     max_tokens: maxTokensField(),
     max_completion_tokens: maxTokensField(),
   });
+}
+
+/** @throws (the parser) AppError `invalid_request` naming the field that cannot be served as written. */
+export function createChatRequestParser(limits: RequestLimits): ParseChatRequest {
+  const schema = chatRequestSchema(limits);
   return (body) => {
     const fields = parseRequest(schema, body);
     const { max_tokens: maxTokens, max_completion_tokens: maxCompletionTokens } = fields;

@@ -3,10 +3,14 @@ import { AppError } from '../../core/app-error.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { logprobCount } from './detail-fields.ts';
 import { type GenerationParams, generationFields, toGenerationParams } from './generation-fields.ts';
+import { jsonSchema } from './json-schema.ts';
 import { NEUTRAL_COMPLETION_FIELDS, NEUTRAL_FIELDS } from './neutral-field.ts';
 import { fieldError, parseRequest } from './parse-request.ts';
 
 const DEFAULT_MAX_TOKENS = 16;
+
+const promptText = z.string().min(1);
+const promptIds = z.array(z.int().min(0)).min(1);
 
 /** One prompt: text, or the token ids themselves. */
 export type Prompt = string | readonly number[];
@@ -21,19 +25,24 @@ export interface CompletionRequest {
 /** Parses the body of `POST /v1/completions`. */
 export type ParseCompletionRequest = (body: unknown) => CompletionRequest;
 
-/** @throws (the parser) AppError `invalid_request` naming the field that cannot be served as written. */
-export function createCompletionRequestParser(limits: RequestLimits): ParseCompletionRequest {
-  const schema = z.strictObject({
+export function completionRequestSchema(limits: RequestLimits) {
+  return z.strictObject({
     ...generationFields(limits),
     ...NEUTRAL_FIELDS,
     ...NEUTRAL_COMPLETION_FIELDS,
     prompt: z
       .custom<string | readonly string[] | readonly number[] | readonly (readonly number[])[]>(isPromptField)
+      .meta(jsonSchema(z.union([promptText, z.array(promptText).min(1), promptIds, z.array(promptIds).min(1)])))
       .describe('a string, a list of strings, a list of token ids or a list of lists of token ids, none of them empty'),
     max_tokens: z.int().min(0).nullish().describe('a whole number from 1, or 0 with echo'),
     logprobs: logprobCount(),
     echo: z.boolean().nullish().describe('true or false'),
   });
+}
+
+/** @throws (the parser) AppError `invalid_request` naming the field that cannot be served as written. */
+export function createCompletionRequestParser(limits: RequestLimits): ParseCompletionRequest {
+  const schema = completionRequestSchema(limits);
   return (body) => {
     const fields = parseRequest(schema, body);
     const prompts = toPrompts(fields.prompt);

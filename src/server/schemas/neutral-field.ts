@@ -1,6 +1,7 @@
 /** Fields of the OpenAI and vLLM APIs that are accepted while they ask for nothing. */
 import { z } from 'zod';
 import { isPlainObject } from './bounded.ts';
+import type { JsonSchema } from './json-schema.ts';
 
 /** Marks a refusal as "known but not supported", apart from a plain wrong value. */
 export const UNSUPPORTED = { unsupported: true } as const;
@@ -9,20 +10,24 @@ export const UNSUPPORTED = { unsupported: true } as const;
  * A field that may be absent, null or hold a value that changes nothing. Anything else is refused by name,
  * since an answer that ignored it would be silently wrong.
  */
-function neutral(expected: string | null, isNeutral: (value: unknown) => boolean) {
+function neutral(expected: string | null, isNeutral: (value: unknown) => boolean, schema: JsonSchema) {
   return z
     .unknown()
     .refine((value) => value === undefined || value === null || isNeutral(value), { params: UNSUPPORTED })
+    .meta(schema)
     .optional()
     .describe(expected === null ? 'absent or null' : `absent, null or ${expected}`);
 }
 
-const nothing = () => neutral(null, () => false);
+const nothing = () => neutral(null, () => false, { type: 'null' });
 const exactly = (...values: readonly unknown[]) =>
-  neutral(values.map((value) => JSON.stringify(value)).join(' or '), (value) => values.includes(value));
-const emptyList = () => neutral('[]', (value) => Array.isArray(value) && value.length === 0);
+  neutral(values.map((value) => JSON.stringify(value)).join(' or '), (value) => values.includes(value), {
+    enum: [...values, null],
+  });
+const emptyList = () =>
+  neutral('[]', (value) => Array.isArray(value) && value.length === 0, { type: ['array', 'null'], maxItems: 0 });
 /** A note of the caller's that no answer depends on. */
-const text = () => neutral('a string', (value) => typeof value === 'string');
+const text = () => neutral('a string', (value) => typeof value === 'string', { type: ['string', 'null'] });
 
 /** Neutral fields of both routes. */
 export const NEUTRAL_FIELDS = {
@@ -32,7 +37,7 @@ export const NEUTRAL_FIELDS = {
   stream_interval: exactly(1),
   store: exactly(false),
   service_tier: exactly('auto', 'default'),
-  metadata: neutral('an object', isPlainObject),
+  metadata: neutral('an object', isPlainObject, { type: ['object', 'null'] }),
   safety_identifier: text(),
   prompt_cache_key: text(),
 } as const;
@@ -48,7 +53,9 @@ export const NEUTRAL_CHAT_FIELDS = {
   functions: emptyList(),
   function_call: exactly('none', 'auto'),
   verbosity: exactly('medium'),
-  modalities: neutral('["text"]', (value) => Array.isArray(value) && value.length === 1 && value[0] === 'text'),
+  modalities: neutral('["text"]', (value) => Array.isArray(value) && value.length === 1 && value[0] === 'text', {
+    enum: [['text'], null],
+  }),
   audio: nothing(),
   prediction: nothing(),
   web_search_options: nothing(),

@@ -7,7 +7,7 @@ import { fieldError } from './parse-request.ts';
 
 const MAX_SCHEMA_NAME = 64;
 
-const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isPlainObject);
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(isPlainObject).meta({ type: 'object' });
 
 /** Schemas by field name; each description completes the sentence "Expected <field> to be …". */
 export function structureFields({ maxGrammarLength, maxChoiceTexts, maxStopLength }: RequestLimits) {

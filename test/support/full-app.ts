@@ -1,0 +1,43 @@
+/** An application in which nothing is switched off, on a fake engine. */
+import type { SwapRecord } from '../../src/engine/engine.ts';
+import { createApp } from '../../src/server/app.ts';
+import { ValidationJobs } from '../../src/server/validation/validation-jobs.ts';
+import { drafterStatus } from './drafter-status.ts';
+import type { FakeEngineOptions } from './fake-engine.ts';
+import { createServerFixture, type ServerFixture } from './server-fixture.ts';
+import type { TestApp } from './server-requests.ts';
+
+export interface FullApp extends ServerFixture {
+  readonly app: TestApp;
+  /** With the API key. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const SWAP: SwapRecord = {
+  id: 1,
+  drafter: 'a',
+  path: 'run-2',
+  time: '2030-01-01T00:00:00.000Z',
+  state: 'watching',
+  before: null,
+  after: null,
+  reason: null,
+};
+
+/** The drafter `a` can be swapped and measured; each measurement ends at once. */
+export function createFullApp(engine: FakeEngineOptions = {}): FullApp {
+  const fixture = createServerFixture({
+    config: { apiKeys: ['k'], allowTrace: true, allowDrafterSwap: true },
+    engine: {
+      loadDrafter: () => SWAP,
+      drafterStatus: () => [
+        drafterStatus({ swaps: [SWAP] }),
+        drafterStatus({ name: 'b', kind: 'ngram', folder: null, isDefault: false, off: 'b did not answer' }),
+      ],
+      ...engine,
+    },
+  });
+  const validation = new ValidationJobs({ run: async () => ({ exitCode: 0, result: { figures: [1] } }) });
+  const app = createApp({ ...fixture.options, validation, serverArguments: { port: 8000 } });
+  return { ...fixture, app, headers: { authorization: 'Bearer k' } };
+}

@@ -1,0 +1,210 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { openApiDocument } from '../../../src/server/openapi/document.ts';
+import { type Operation, operations } from '../../../src/server/openapi/operations.ts';
+import { DESCRIPTION_PATHS } from '../../../src/server/routes/api-description.ts';
+import { errorBody } from '../../../src/server/schemas/responses/error-body.ts';
+import { DEFAULT_SERVER_CONFIG } from '../../../src/server/server-config.ts';
+import { createFullApp } from '../../support/full-app.ts';
+import { ssePayloads } from '../../support/read-sse.ts';
+import { STREAM_VECTORS } from './stream-vectors.ts';
+
+const { limits } = DEFAULT_SERVER_CONFIG;
+const OPERATIONS = operations(limits);
+const operationOf = (method: string, path: string): Operation =>
+  OPERATIONS.find((operation) => operation.method === method && operation.path === path)!;
+
+const messages = [{ role: 'user', content: 'hi' }];
+const everything = {
+  temperature: 0,
+  max_tokens: 12,
+  n: 2,
+  prompt_logprobs: 1,
+  return_token_ids: true,
+  return_meta_info: true,
+  return_spec_tokens_details: true,
+  timings_per_token: true,
+  trace: true,
+  spec_decode_metrics: 'detailed',
+};
+const streamed = { ...everything, prompt_logprobs: null, stream: true, stream_options: { include_usage: true } };
+
+/** Bodies for which an operation answers, by method and path; `{}` for those without a body. */
+const SAMPLES: Readonly<Record<string, readonly object[]>> = {
+  'post /v1/completions': [
+    { prompt: 'x' },
+    { prompt: ['x', 'y'], logprobs: 2, echo: true, ...everything },
+    { prompt: [[1, 2]], logprobs: 2, echo: true, ...streamed },
+    {
+      prompt: 'x',
+      logit_bias: { 5: 1 },
+      bad_words: ['a'],
+      allowed_token_ids: [1],
+      structured_outputs: { json: {} },
+      stop: 'x',
+    },
+  ],
+  'post /v1/chat/completions': [
+    { messages },
+    { messages, logprobs: true, top_logprobs: 2, ...everything },
+    { messages, logprobs: true, top_logprobs: 2, ...streamed },
+    { messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }] }], response_format: { type: 'json_object' } },
+  ],
+  'post /v1/completions/render': [{ prompt: ['x', 'abc'], truncate_prompt_tokens: 1 }],
+  'post /v1/chat/completions/render': [{ messages }],
+  'post /tokenize': [{ prompt: 'x' }, { messages, return_token_strs: true }],
+  'post /detokenize': [{ tokens: [1, 2] }],
+  'post /v1/drafters/{name}/load': [{ path: 'run-2' }],
+  'post /v1/drafters/{name}/validate': [{ limit: 2 }],
+  'post /v1/drafters/{name}/diagnose': [{}],
+  'post /v1/drafters/compare': [{ drafters: ['a', 'b'] }],
+};
+
+describe('the table of operations', () => {
+  test('is that of the application', () => {
+    const { app } = createFullApp();
+    const routes = app.routes
+      .filter(({ method, path }) => method !== 'ALL' && !DESCRIPTION_PATHS.includes(path))
+      .map(({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)(?:\{[^}]*\})?/g, '{$1}')}`);
+    expect(new Set(routes)).toEqual(new Set(OPERATIONS.map(({ method, path }) => `${method} ${path}`)));
+  });
+
+  test('says which operations need no key', async () => {
+    const { app } = createFullApp();
+    for (const { method, path, isOpen } of OPERATIONS) {
+      const { status } = await app.request(path.replace(/\{\w+\}/, 'a'), { method: method.toUpperCase() });
+      expect(status === 401, path).toBe(isOpen !== true);
+    }
+  });
+});
+
+describe('answers are as described', () => {
+  const cases = OPERATIONS.flatMap((operation) =>
+    (SAMPLES[`${operation.method} ${operation.path}`] ?? [{}]).map((body) => ({ ...operation, sample: body })),
+  );
+
+  test.each(cases)(
+    '$method $path: $sample',
+    async ({ method, path, sample, body, status = 200, answer, event, contentType }) => {
+      const { app, headers } = createFullApp({ script: () => ({ text: 'a {"b"} é', accepts: [2], trace: TRACE }) });
+      let id = 'a';
+      if (path.startsWith('/v1/models/')) id = 'fake-model';
+      if (path.startsWith('/v1/drafters/jobs')) {
+        const started = await app.request('/v1/drafters/a/diagnose', {
+          method: 'POST',
+          headers: { ...headers, 'content-type': 'application/json' },
+          body: '{}',
+        });
+        ({ id } = (await started.json()) as { id: string });
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      const response = await app.request(path.replace(/\{\w+\}/, id), {
+        method: method.toUpperCase(),
+        headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(sample) }),
+      });
+      expect(response.status, await response.clone().text()).toBe(status);
+      if (answer === null) {
+        expect(response.headers.get('content-type')).toContain(contentType);
+      } else if ('stream' in sample) {
+        for (const payload of ssePayloads(await response.text())) event!.parse(payload);
+      } else {
+        answer.parse(await response.json());
+      }
+    },
+  );
+
+  test.each(STREAM_VECTORS.filter(({ expected }) => expected.errorCode === undefined))(
+    'in the case of $name',
+    async ({ path, body, script, info }) => {
+      const { app, headers } = createFullApp({ script: () => script, info: info ?? {} });
+      const ask = (fields: object) =>
+        app.request(path, {
+          method: 'POST',
+          headers: { ...headers, 'content-type': 'application/json' },
+          body: JSON.stringify(fields),
+        });
+      const { stream_options: _, ...rest } = body;
+      operationOf('post', path).answer!.parse(await (await ask(rest)).json());
+      for (const payload of ssePayloads(await (await ask({ ...body, stream: true })).text())) {
+        operationOf('post', path).event!.parse(payload);
+      }
+    },
+  );
+
+  test.each(OPERATIONS.filter(({ body }) => body !== undefined))(
+    'refusals of $path, too',
+    async ({ method, path, refusals }) => {
+      const { app, headers } = createFullApp();
+      const ask = (type: string, body: string) =>
+        app.request(path.replace(/\{\w+\}/, 'a'), {
+          method: method.toUpperCase(),
+          headers: { ...headers, 'content-type': type },
+          body,
+        });
+      for (const response of [await ask('application/json', '{"nope":1}'), await ask('text/plain', '{}')]) {
+        expect(refusals).toContain(response.status);
+        errorBody.parse(await response.json());
+      }
+    },
+  );
+});
+
+const TRACE = [
+  {
+    position: 3,
+    anchor: 97,
+    drafted: [{ token: 98, confidence: null, targetProbability: 0.5, outcome: 'accepted' }],
+    emitted: [{ token: 98, targetProbability: 0.5 }],
+    rejectedRank: null,
+    end: 'whole',
+    shortBy: null,
+    phase: 'content',
+  },
+] as const;
+
+describe('GET /openapi.json', () => {
+  test('is the description, without a key', async () => {
+    const { app } = createFullApp();
+    const response = await app.request('/openapi.json');
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual(JSON.parse(JSON.stringify(openApiDocument({ version: '9.9.9', limits }))));
+  });
+
+  test('describes bodies as the server takes them', () => {
+    const document = JSON.parse(JSON.stringify(openApiDocument({ version: '1', limits }))) as Described;
+    for (const [name, samples] of Object.entries(SAMPLES)) {
+      const [method, path] = name.split(' ') as [string, string];
+      const schema = z.fromJSONSchema(document.paths[path]![method]!.requestBody.content['application/json'].schema);
+      for (const sample of samples) expect(schema.safeParse(sample).error, name).toBeUndefined();
+      expect(schema.safeParse({ nope: 1 }).success, name).toBe(false);
+    }
+  });
+
+  type Schema = Parameters<typeof z.fromJSONSchema>[0];
+
+  interface Described {
+    readonly paths: Readonly<
+      Record<string, Readonly<Record<string, { requestBody: { content: { 'application/json': { schema: Schema } } } }>>>
+    >;
+  }
+});
+
+describe('GET /docs', () => {
+  test('is a page that needs nothing from elsewhere', async () => {
+    const { app } = createFullApp();
+    const page = await app.request('/docs');
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toMatch(/default-src 'none'; script-src 'self';/);
+    const html = await page.text();
+    const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)]
+      .map(([, link]) => link!)
+      .filter((link) => !link.startsWith('data:'));
+    expect(links).toHaveLength(3);
+    for (const link of links) {
+      const asset = await app.request(new URL(link, 'http://localhost/docs').pathname);
+      expect(asset.status, link).toBe(200);
+      expect((await asset.arrayBuffer()).byteLength).toBeGreaterThan(50);
+    }
+  });
+});
