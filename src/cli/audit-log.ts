@@ -21,7 +21,7 @@ export function auditLog(logger: Logger, folder: string | null, facts: Readonly<
       if (outcome === 'equal') return;
       const fields = { requestId: request.id, drafter };
       if (outcome === 'failed') {
-        logger.warn('audit failed', { ...fields, error });
+        logger.warn({ ...fields, reason: error }, 'audit failed');
         return;
       }
       let file: string | null = null;
@@ -29,9 +29,9 @@ export function auditLog(logger: Logger, folder: string | null, facts: Readonly<
         if (folder !== null && files < MAX_FILES) file = saveReproduction(folder, report, facts);
         files += 1;
       } catch (cause) {
-        logger.error('saving what an audit found failed', { ...fields, error: cause });
+        logger.error({ ...fields, error: cause }, 'saving what an audit found failed');
       }
-      logger.error('audit found an answer that is not the target’s own', { ...fields, differsAt, file });
+      logger.error({ ...fields, differsAt, file }, 'audit found an answer that is not the target’s own');
     },
   };
 }

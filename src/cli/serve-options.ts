@@ -3,6 +3,7 @@
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { DEFAULT_ENGINE_LIMITS } from '../engine/engine-limits.ts';
+import { LOG_FORMATS, LOG_LEVELS } from '../server/logger.ts';
 import {
   cacheDirOption,
   deviceIdOption,
@@ -31,6 +32,18 @@ export function bytes(text: string): number {
   const factor = BYTE_UNITS[unit];
   if (digits !== '' && factor !== undefined) return Number(digits) * factor;
   throw new InvalidArgumentError('Expected a number of bytes, such as 536870912, 512MiB or 2GiB.');
+}
+
+export function otlpEndpoint(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new InvalidArgumentError('Expected a URL such as http://collector:4318.');
+  }
+  // Options are shown to who may ask; headers are not among them.
+  if (url.username !== '' || url.password !== '') {
+    throw new InvalidArgumentError('Expected a URL without user and password; put them into OTEL_EXPORTER_OTLP_HEADERS.');
+  }
+  return text;
 }
 
 function collect(value: string, previous: readonly string[]): readonly string[] {
@@ -264,10 +277,21 @@ export function serveCommand() {
         .default(30),
     )
     .addOption(
-      new Option('--log-format <format>', 'log lines on standard error')
+      new Option('--log-format <format>', 'log lines on standard error: for people, or one JSON object each')
         .env('BLOCKDRAFT_LOG_FORMAT')
-        .choices(['plain', 'json'] as const)
-        .default('plain' as const),
+        .choices(LOG_FORMATS)
+        .default('pretty' as const),
+    )
+    .addOption(
+      new Option('--log-level <level>', 'log lines from this level on; debug tells of health checks too')
+        .env('BLOCKDRAFT_LOG_LEVEL')
+        .choices(LOG_LEVELS)
+        .default('info' as const),
+    )
+    .addOption(
+      new Option('--otlp-endpoint <url>', 'send a trace of each request to this OpenTelemetry collector, by OTLP over HTTP')
+        .env('OTEL_EXPORTER_OTLP_ENDPOINT')
+        .argParser(otlpEndpoint),
     );
 }
 

@@ -3,7 +3,7 @@ import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import type { EngineObserver, EngineStatus } from '../engine/engine.ts';
 import { openEngine } from '../engine/open-engine.ts';
-import { createStreamLogger, type Logger } from '../server/logger.ts';
+import { createLogger, type Logger } from '../server/logger.ts';
 import { createServerMetrics } from '../server/metrics.ts';
 import { DEFAULT_SERVER_CONFIG } from '../server/server-config.ts';
 import { startServer } from '../server/start-server.ts';
@@ -38,7 +38,8 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   }
   const watched = watchedFolders(options.watchDrafter);
   let status: EngineStatus = { state: 'loading' };
-  const logger = createStreamLogger({ format: options.logFormat });
+  const logger = createLogger({ format: options.logFormat, level: options.logLevel });
+  const tracing = await openTracing(options, version, logger);
   const model = options.servedModelName ?? basename(resolve(options.target));
   const metrics = createServerMetrics({
     modelName: model,
@@ -54,6 +55,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     status: () => status,
     metrics,
     logger,
+    tracer: tracing,
     version,
     validation,
     serverArguments,
@@ -109,6 +111,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       cacheDir: options.cacheDir ?? null,
       observers: [
         metrics,
+        ...(tracing === null ? [] : [tracing]),
         drafterLog(logger),
         auditLog(logger, options.auditDir ?? null, { version, model, options: auditFacts({ ...options, weights }) }),
       ],
@@ -124,18 +127,24 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     try {
       for (const { name } of watched) replaceable(engine, name);
       status = { state: 'ready', engine };
-      process.stdout.write(`${banner(opened.summary, server.url, model, apiKeys.length > 0)}\n`);
+      // For people; what collects lines of JSON gets the same facts as one of them.
+      if (options.logFormat === 'pretty' || process.stdout.isTTY) {
+        process.stdout.write(`${banner(opened.summary, server.url, model, apiKeys.length > 0)}\n`);
+      }
+      if (options.logFormat === 'json') logger.info({ ...opened.summary, model, version, url: server.url }, 'listening');
       if (options.syntheticAcceptance !== undefined) {
-        logger.warn('drafts are kept by given rates, whatever the model says: the text is worth nothing', {
-          syntheticAcceptance: options.syntheticAcceptance,
-        });
+        const { syntheticAcceptance } = options;
+        logger.warn(
+          { syntheticAcceptance },
+          'drafts are kept by given rates, whatever the model says: the text is worth nothing',
+        );
       }
       for (const { name, path } of watched) {
         watchDrafter({ engine, name, folder: path, pollMs: WATCH_POLL_MS, signal: stopping.signal, logger }).catch(
-          (error: unknown) => logger.error('watching for drafters ended', { drafter: name, error }),
+          (error: unknown) => logger.error({ drafter: name, error }, 'watching for drafters ended'),
         );
       }
-      opened.warmUp().catch((error: unknown) => logger.error('preparing for several sequences failed', { error }));
+      opened.warmUp().catch((error: unknown) => logger.error({ error }, 'preparing for several sequences failed'));
       await stopped;
       status = { state: 'draining', engine };
       server.drain();
@@ -151,7 +160,16 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     status = { state: 'failed', message: error instanceof Error ? error.message : String(error) };
     await server.close();
     if (!stopping.signal.aborted) throw error;
+  } finally {
+    await tracing?.shutdown();
   }
+}
+
+/** Loaded with its option only: it costs a server without one nothing. */
+async function openTracing({ otlpEndpoint }: ServeOptions, version: string, logger: Logger) {
+  if (otlpEndpoint === undefined) return null;
+  const { openOtlpTracing } = await import('../telemetry/otlp-tracing.ts');
+  return openOtlpTracing({ endpoint: otlpEndpoint, version, logger });
 }
 
 /** What decides an answer beside its request. Keys stay out of it. */
@@ -164,25 +182,25 @@ function drafterLog(logger: Logger): EngineObserver {
     onStart: () => undefined,
     onStep: () => undefined,
     onFinish: () => undefined,
-    onQuarantine: (drafter, reason) => logger.warn('drafter left out', { drafter, reason }),
+    onQuarantine: (drafter, reason) => logger.warn({ drafter, reason }, 'drafter left out'),
     onSwap({ drafter, path, state, before, after, reason }) {
       const figures = { before: before?.mean, after: after?.mean, ...(reason === null ? {} : { reason }) };
-      logger[state === 'rolled-back' ? 'warn' : 'info']('drafter swap', { drafter, path, state, ...figures });
+      logger[state === 'rolled-back' ? 'warn' : 'info']({ drafter, path, state, ...figures }, 'drafter swap');
     },
-    onSwapFailure: (drafter, path, reason) => logger.warn('drafter swap failed', { drafter, path, reason }),
-    onShadowFailure: (drafter, reason) => logger.warn('shadow drafter failed', { drafter, reason }),
+    onSwapFailure: (drafter, path, reason) => logger.warn({ drafter, path, reason }, 'drafter swap failed'),
+    onShadowFailure: (drafter, reason) => logger.warn({ drafter, reason }, 'shadow drafter failed'),
   };
 }
 
 /** Resolves at the first SIGTERM or SIGINT; a second one ends the process at once. */
-function stopOnSignal(logger: ReturnType<typeof createStreamLogger>, onStop: () => void): Promise<void> {
+function stopOnSignal(logger: Logger, onStop: () => void): Promise<void> {
   return new Promise((resolve) => {
     let stopping = false;
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, () => {
         if (stopping) process.exit(1);
         stopping = true;
-        logger.info('stopping', { signal });
+        logger.info({ signal }, 'stopping');
         onStop();
         resolve();
       });

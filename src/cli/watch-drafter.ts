@@ -70,7 +70,7 @@ export async function watchDrafter(options: WatchDrafterOptions): Promise<void> 
       complaint = null;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      if (reason !== complaint) logger.warn('looking for checkpoints failed', { drafter: name, folder, reason });
+      if (reason !== complaint) logger.warn({ drafter: name, folder, reason }, 'looking for checkpoints failed');
       complaint = reason;
     }
     await sleep(pollMs, undefined, { signal }).catch(() => undefined);

@@ -2,12 +2,25 @@
 import type { FinishEvent } from '../core/decode-event.ts';
 import type { ChoiceEvent } from './choice-events.ts';
 import type { Clock } from './clock.ts';
+import type { GenerationPlan } from './generation-plan.ts';
 import type { ServerMetrics } from './metrics.ts';
+import type { RequestTrace } from './request-tracer.ts';
 
 export class AnswerRecord {
   promptTokens = 0;
   completionTokens = 0;
   readonly finishes: FinishEvent[] = [];
+  readonly #trace: RequestTrace | null;
+
+  /** @param trace is told what is asked for; null: nobody is */
+  constructor(trace: RequestTrace | null = null) {
+    this.#trace = trace;
+  }
+
+  begin(plan: GenerationPlan): void {
+    this.promptTokens = plan.promptTokens;
+    this.#trace?.planned(plan);
+  }
 
   /** Hands the events through unchanged. */
   async *observe(

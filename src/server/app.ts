@@ -15,6 +15,7 @@ import { HttpError } from './http-error.ts';
 import type { Logger } from './logger.ts';
 import type { ServerMetrics } from './metrics.ts';
 import { requestIdFromHeader } from './request-id.ts';
+import type { RequestTracer } from './request-tracer.ts';
 import { addDescriptionRoutes, DESCRIPTION_PATHS } from './routes/api-description.ts';
 import { addDrafterRoutes } from './routes/drafters.ts';
 import { addGenerationRoutes } from './routes/generation.ts';
@@ -33,6 +34,8 @@ export interface AppOptions {
   /** Must also be the observer of the engine. */
   readonly metrics: ServerMetrics;
   readonly logger: Logger;
+  /** Follows the requests for answers. Default: nobody does. */
+  readonly tracer?: RequestTracer | null;
   readonly version: string;
   /** Shared with whatever else takes requests. Default: one for these routes alone. */
   readonly concurrency?: ConcurrencyLimit;
@@ -45,6 +48,9 @@ export interface AppOptions {
   /** Seed of a request that brings none. Default: random. */
   readonly randomSeed?: () => number;
 }
+
+/** What machines ask again and again. */
+const PROBED_PATHS: ReadonlySet<string> = new Set([...OPEN_PATHS, '/metrics']);
 
 /** Builds the application. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
@@ -59,7 +65,15 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   app.use(async (context, next) => {
     const { method, path } = context.req;
     const requestId = requestIdFromHeader(context.req.header('x-request-id'));
-    const access = new AccessEntry(logger, { requestId, transport: 'http', method, path }, clock);
+    const start = { requestId, transport: 'http', method, path } as const;
+    const trace =
+      method === 'POST' && Object.hasOwn(GENERATION_PATHS, path)
+        ? (options.tracer?.begin(start, {
+            traceparent: context.req.header('traceparent'),
+            tracestate: context.req.header('tracestate'),
+          }) ?? null)
+        : null;
+    const access = new AccessEntry(start, { logger, clock, trace, isProbe: PROBED_PATHS.has(path) });
     context.set('requestId', requestId);
     context.set('access', access);
     await next();
@@ -111,9 +125,9 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     const error = new HttpError(404, `Expected a known route, got ${method} ${path}. See docs/http-api.md for the routes.`, {
       details: { code: 'not_found' },
     });
-    return toResponse(reportFailure(error, context.get('requestId')));
+    return toResponse(reportFailure(error, context.get('requestId'), context.get('access').logger));
   });
-  app.onError((error, context) => toResponse(reportFailure(error, context.get('requestId'))));
+  app.onError((error, context) => toResponse(reportFailure(error, context.get('requestId'), context.get('access').logger)));
   return app;
 }
 

@@ -145,7 +145,7 @@ export class GenerationService {
   }
 
   #events(plan: GenerationPlan, record: AnswerRecord, signal: AbortSignal) {
-    record.promptTokens = plan.promptTokens;
+    record.begin(plan);
     const { config, metrics, clock } = this.#options;
     return record.observe(runChoices(plan, signal, config.requestTimeoutMs), metrics, clock);
   }

@@ -1,69 +1,71 @@
 /** Where the server writes what happened. */
+import type { Writable } from 'node:stream';
+import { type Logger as PinoLogger, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import pretty from 'pino-pretty';
 
-export type LogFields = Readonly<Record<string, unknown>>;
+/**
+ * `logger.info({ facts }, 'message')`; an error is the fact `error`. Nothing secret is ever passed: no key, no prompt, no
+ * answer. {@link REDACTED} is for what slips in all the same.
+ */
+export type Logger = PinoLogger;
 
-/** Fields are facts beside the message. Nothing secret is ever passed: no key, no prompt, no answer. */
-export interface Logger {
-  info(message: string, fields?: LogFields): void;
-  warn(message: string, fields?: LogFields): void;
-  error(message: string, fields?: LogFields): void;
-}
+export const LOG_FORMATS = ['pretty', 'json'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
-export type LogFormat = 'plain' | 'json';
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export interface StreamLoggerOptions {
-  /** `json`: one object a line. Default `plain`. */
+export interface LoggerOptions {
+  /** `pretty`: a line for people; `json`: one object a line. Default `pretty`. */
   readonly format?: LogFormat;
-  /** Takes one line, its newline included. Default: standard error. */
-  readonly write?: (line: string) => void;
-  /** Milliseconds since the epoch. Default: the system clock. */
-  readonly now?: () => number;
+  /** Lines below it are not written. Default `info`. */
+  readonly level?: LogLevel;
+  /** Takes whole lines. Default: standard error, written before the call returns, so that no exit loses a line. */
+  readonly destination?: Writable;
 }
 
-type Level = 'info' | 'warn' | 'error';
+/** Facts of these names, and of these names within a fact, never reach a line. */
+const REDACTED = ['authorization', 'apiKey', 'api_key', 'prompt', 'messages', 'content', 'text'] as const;
 
-/** A logger that writes one line per message, whatever the fields hold. */
-export function createStreamLogger(options: StreamLoggerOptions = {}): Logger {
-  const write = options.write ?? ((line: string) => void process.stderr.write(line));
-  const now = options.now ?? Date.now;
-  const format = options.format === 'json' ? jsonLine : plainLine;
-  const log =
-    (level: Level) =>
-    (message: string, fields: LogFields = {}) => {
-      write(`${format(new Date(now()).toISOString(), level, message, fields)}\n`);
-    };
-  return { info: log('info'), warn: log('warn'), error: log('error') };
+const STANDARD_ERROR = 2;
+
+/** One for the process; requests get children of it. */
+export function createLogger(options: LoggerOptions = {}): Logger {
+  const { format = 'pretty', level = 'info', destination } = options;
+  return pino(
+    {
+      level,
+      // Who collects lines knows the host and the process already.
+      base: null,
+      messageKey: 'message',
+      errorKey: 'error',
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { error: serializeError },
+      redact: { paths: REDACTED.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
+    },
+    format === 'json' ? (destination ?? pino.destination({ dest: STANDARD_ERROR, sync: true })) : prettyStream(destination),
+  );
 }
 
 /** A logger that keeps nothing. */
-export const silentLogger: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
+export const silentLogger: Logger = pino({ level: 'silent' });
 
-function jsonLine(time: string, level: Level, message: string, fields: LogFields): string {
-  const printable = Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, printableValue(value)]));
-  return JSON.stringify({ ...printable, time, level, message });
+function prettyStream(destination: Writable | undefined) {
+  return pretty({
+    destination: destination ?? STANDARD_ERROR,
+    sync: true,
+    colorize: destination === undefined && process.stderr.isTTY,
+    singleLine: true,
+    messageKey: 'message',
+    errorLikeObjectKeys: ['error'],
+    translateTime: 'SYS:yyyy-mm-dd HH:MM:ss.l',
+  });
 }
 
-function plainLine(time: string, level: Level, message: string, fields: LogFields): string {
-  const pairs = Object.entries(fields)
-    .filter(([, value]) => value !== undefined && value !== null)
-    .map(([name, value]) => ` ${name}=${plainValue(printableValue(value))}`);
-  return `${time} ${level.padEnd(5)} ${escapeControls(message)}${pairs.join('')}`;
-}
-
-/** JSON has no bigint, and an Error would print as `{}`. */
-function printableValue(value: unknown): unknown {
-  if (typeof value === 'bigint') return value.toString();
-  if (value instanceof Error) return value.stack ?? value.message;
-  return value;
-}
-
-function plainValue(value: unknown): string {
-  if (typeof value !== 'string') return JSON.stringify(value);
-  return /^[\w./:@+-]+$/.test(value) ? value : JSON.stringify(value);
-}
-
-/** A newline in a message would forge a second line. */
-function escapeControls(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  return text.replace(/[\u0000-\u001f\u007f]/g, (char) => JSON.stringify(char).slice(1, -1));
+/** Message and stack with those of the causes. What else an error carries may be a caller's, and stays out. */
+function serializeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { type, message, stack } = stdSerializers.err(error);
+  return { type, message, ...('code' in error ? { code: error.code } : {}), stack };
 }

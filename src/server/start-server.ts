@@ -67,7 +67,7 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     rejectUpgrade(socket, reportFailure(malformed(status, error.message), requestId), requestId);
   });
   const port = await listen(server, host, options.port);
-  server.on('error', (error) => logger.error('http server failed', { error }));
+  server.on('error', (error) => logger.error({ error }, 'http server failed'));
   const webSockets = attachWebSocket(server, {
     status: options.status,
     config,
@@ -77,6 +77,7 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     checkOrigin: createOriginCheck({ host, port, allowedOrigins: config.allowedOrigins }),
     reportFailure,
     logger,
+    tracer: options.tracer ?? null,
     clock: options.clock ?? systemClock,
   });
   return {

@@ -116,7 +116,7 @@ describe('a client that goes away', () => {
     expect(engine.finishes.map(({ reason }) => reason)).toEqual(['aborted']);
     expect(engine.steps).toBe(2);
     await until('the request is logged', () => log.length > 0);
-    expect(log.at(-1)?.fields).toMatchObject({ error: 'aborted' });
+    expect(log.at(-1)?.fields).toMatchObject({ errorCode: 'aborted' });
     expect(log.some(({ level }) => level === 'error')).toBe(false);
   });
 

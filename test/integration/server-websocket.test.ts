@@ -111,7 +111,7 @@ describe('a request on a WebSocket', () => {
     expect(engine.finishes.map(({ reason }) => reason)).toEqual(['aborted']);
     expect(engine.steps).toBe(2);
     await until('the request is logged', () => log.length > 0);
-    expect(log.at(-1)?.fields).toMatchObject({ transport: 'ws', status: 499, error: 'aborted' });
+    expect(log.at(-1)?.fields).toMatchObject({ transport: 'ws', status: 499, errorCode: 'aborted' });
     client.send({ prompt: 'x', request_id: 'a', max_tokens: 1 });
     await until('the id can be used again', () => client.frames.filter((frame) => frame['type'] === 'done').length === 2);
   });

@@ -1,16 +1,10 @@
 /** The server on a fake engine, with everything that a test may want to look at. */
 import type { EngineStatus } from '../../src/engine/engine.ts';
 import type { AppOptions } from '../../src/server/app.ts';
-import type { LogFields, Logger } from '../../src/server/logger.ts';
 import { createServerMetrics, type ServerMetrics } from '../../src/server/metrics.ts';
 import { DEFAULT_SERVER_CONFIG, type ServerConfig } from '../../src/server/server-config.ts';
 import { FakeEngine, type FakeEngineOptions } from './fake-engine.ts';
-
-export interface LogLine {
-  readonly level: 'info' | 'warn' | 'error';
-  readonly message: string;
-  readonly fields: LogFields;
-}
+import { type LogLine, recordingLogger } from './recording-logger.ts';
 
 export interface ServerFixtureOptions {
   readonly engine?: FakeEngineOptions;
@@ -56,13 +50,4 @@ export function createServerFixture(options: ServerFixtureOptions = {}): ServerF
       randomSeed: () => RANDOM_SEED,
     },
   };
-}
-
-function recordingLogger(log: LogLine[]): Logger {
-  const at =
-    (level: LogLine['level']) =>
-    (message: string, fields: LogFields = {}): void => {
-      log.push({ level, message, fields });
-    };
-  return { info: at('info'), warn: at('warn'), error: at('error') };
 }

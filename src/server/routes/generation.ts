@@ -58,7 +58,7 @@ async function respond(
       gone.abort();
     },
     onError: (error) => {
-      const reply = reportFailure(error, requestId);
+      const reply = reportFailure(error, requestId, access.logger);
       errorCode = reply.body.error.code;
       return reply.body;
     },

@@ -10,6 +10,7 @@ import type { ReportFailure } from '../failure-report.ts';
 import type { GenerationKind, GenerationService } from '../generation-service.ts';
 import type { Logger } from '../logger.ts';
 import { newRequestId } from '../request-id.ts';
+import type { RequestTracer, TraceHeaders } from '../request-tracer.ts';
 import { fieldError } from '../schemas/parse-request.ts';
 import type { WebSocketLimits } from '../server-config.ts';
 import { parseClientFrame } from './client-frame.ts';
@@ -23,6 +24,9 @@ export interface ConnectionOptions {
   readonly limits: WebSocketLimits;
   readonly reportFailure: ReportFailure;
   readonly logger: Logger;
+  readonly tracer: RequestTracer | null;
+  /** Of the handshake: its traces are those of all requests on the connection. */
+  readonly traceHeaders: TraceHeaders;
   readonly clock: Clock;
 }
 
@@ -104,8 +108,9 @@ export class WebSocketConnection {
 
   /** Answers one request; whatever happens, it ends with a `done` frame. Never rejects. */
   async #run(requestId: string, body: Readonly<Record<string, unknown>>, cancel: AbortSignal): Promise<void> {
-    const { kind, path, service, logger, clock } = this.#options;
-    const access = new AccessEntry(logger, { requestId, transport: 'ws', method: 'GET', path }, clock);
+    const { kind, path, service, logger, clock, tracer, traceHeaders } = this.#options;
+    const start = { requestId, transport: 'ws', method: 'GET', path } as const;
+    const access = new AccessEntry(start, { logger, clock, trace: tracer?.begin(start, traceHeaders) ?? null });
     const signal = AbortSignal.any([cancel, this.#closed.signal]);
     let done: object = { type: 'done', request_id: requestId };
     let log: readonly [status: number, errorCode?: string] = [200];
@@ -126,7 +131,7 @@ export class WebSocketConnection {
         done = { ...done, cancelled: true };
         log = [499, 'aborted'];
       } else {
-        const reply = this.#options.reportFailure(error, requestId);
+        const reply = this.#options.reportFailure(error, requestId, access.logger);
         log = [reply.status, reply.body.error.code];
         await this.#send({ ...reply.body, request_id: requestId });
       }
@@ -164,7 +169,7 @@ export class WebSocketConnection {
       socket.send(JSON.stringify(frame), release);
       if (socket.bufferedAmount > limits.hardLimitBytes) {
         // A close frame would only queue behind what the client does not read.
-        this.#options.logger.warn('websocket cut', { path: this.#options.path, bufferedBytes: socket.bufferedAmount });
+        this.#options.logger.warn({ path: this.#options.path, bufferedBytes: socket.bufferedAmount }, 'websocket cut');
         socket.terminate();
       }
       if (socket.bufferedAmount <= limits.highWaterBytes) resolve();

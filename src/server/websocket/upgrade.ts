@@ -14,7 +14,7 @@ import { requestIdFromHeader } from '../request-id.ts';
 import type { ServerConfig } from '../server-config.ts';
 import { type ConnectionOptions, refuseConnection, WebSocketConnection } from './connection.ts';
 
-export interface UpgradeOptions extends Omit<ConnectionOptions, 'kind' | 'path' | 'limits' | 'caller'> {
+export interface UpgradeOptions extends Omit<ConnectionOptions, 'kind' | 'path' | 'limits' | 'caller' | 'traceHeaders'> {
   readonly status: () => EngineStatus;
   readonly config: ServerConfig;
   readonly checkKey: ApiKeyCheck;
@@ -72,7 +72,11 @@ export function attachWebSocket(server: Server, options: UpgradeOptions): WebSoc
         new AppError('overloaded', `Expected at most ${config.webSocket.maxConnections} connections, got one more. Try later.`),
       );
     } else {
-      connections.set(socket, new WebSocketConnection(socket, { ...options, kind, path, caller, limits: config.webSocket }));
+      const traceHeaders = { traceparent: header(request, 'traceparent'), tracestate: header(request, 'tracestate') };
+      connections.set(
+        socket,
+        new WebSocketConnection(socket, { ...options, kind, path, caller, limits: config.webSocket, traceHeaders }),
+      );
       socket.once('close', () => connections.delete(socket));
     }
   };

@@ -5,16 +5,14 @@ import { expect, it, onTestFinished } from 'vitest';
 import { auditLog } from '../../../src/cli/audit-log.ts';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import type { AuditReport } from '../../../src/engine/engine.ts';
-import type { LogFields } from '../../../src/server/logger.ts';
+import { type LogLine, recordingLogger } from '../../support/recording-logger.ts';
 import { request } from '../engine/engine-fixture.ts';
 
 function setUp(folder: (parent: string) => string | null) {
   const parent = mkdtempSync(join(tmpdir(), 'blockdraft-audit-log-'));
   onTestFinished(() => rmSync(parent, { recursive: true }));
-  const lines: { level: string; message: string; fields: LogFields | undefined }[] = [];
-  const at = (level: string) => (message: string, fields?: LogFields) => void lines.push({ level, message, fields });
-  const logger = { info: at('info'), warn: at('warn'), error: at('error') };
-  return { lines, parent, log: auditLog(logger, folder(parent), { version: '9' }) };
+  const lines: LogLine[] = [];
+  return { lines, parent, log: auditLog(recordingLogger(lines), folder(parent), { version: '9' }) };
 }
 
 const ending = { reason: 'length', stopReason: null } as const;
@@ -52,7 +50,7 @@ it('tells of a difference also without a folder, or with one that cannot be writ
   without.log.onAudit?.(report('failed'));
   expect(without.lines).toMatchObject([
     { level: 'error', fields: { file: null } },
-    { level: 'warn', fields: { error: 'no room' } },
+    { level: 'warn', fields: { reason: 'no room' } },
   ]);
   const blocked = setUp((parent) => {
     writeFileSync(join(parent, 'file'), '');

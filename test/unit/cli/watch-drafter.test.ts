@@ -6,6 +6,7 @@ import { watchDrafter, watchedFolders } from '../../../src/cli/watch-drafter.ts'
 import { AppError } from '../../../src/core/app-error.ts';
 import type { DrafterStatus, SwapRecord } from '../../../src/engine/engine.ts';
 import { until } from '../../support/labelled-timeout.ts';
+import { type LogLine, recordingLogger } from '../../support/recording-logger.ts';
 import { TESTBED_DRAFTER } from '../../support/testbed-engine.ts';
 
 const POLL_MS = 5;
@@ -31,7 +32,7 @@ const looks = () => new Promise((resolve) => setTimeout(resolve, 20 * POLL_MS));
 
 function watch(served: string | null) {
   const loads: string[] = [];
-  const warnings: string[] = [];
+  const warnings: LogLine[] = [];
   let swaps: SwapRecord[] = [];
   let refusal: AppError | null = null;
   const engine = {
@@ -49,7 +50,7 @@ function watch(served: string | null) {
     folder,
     pollMs: POLL_MS,
     signal: stop.signal,
-    logger: { warn: (message) => warnings.push(message) },
+    logger: recordingLogger(warnings),
   });
   return {
     loads,

@@ -49,7 +49,7 @@ describe('the access log', () => {
 
   test('has one line for a refusal, with its code', async () => {
     expect(await logOf({ prompt: 'x', foo: 1 })).toEqual([
-      { level: 'info', message: 'request', fields: { ...fixed, status: 400, durationMs: 0, error: 'unknown_parameter' } },
+      { level: 'info', message: 'request', fields: { ...fixed, status: 400, durationMs: 0, errorCode: 'unknown_parameter' } },
     ]);
   });
 

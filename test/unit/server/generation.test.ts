@@ -361,7 +361,7 @@ describe('a caller that goes away', () => {
     expect(engine.steps).toBe(2);
     expect(engine.finishes.map(({ reason }) => reason)).toEqual(['aborted']);
     await within('the response ends', text);
-    expect(log.at(-1)?.fields).toMatchObject({ error: 'aborted', completionTokens: 4 });
+    expect(log.at(-1)?.fields).toMatchObject({ errorCode: 'aborted', completionTokens: 4 });
     expect(log.some(({ level }) => level === 'error')).toBe(false);
     const counters = await metrics.render();
     expect(counters).toContain('request_success_total{model_name="fake-model",finished_reason="abort"} 1');
@@ -376,7 +376,7 @@ describe('a caller that goes away', () => {
     await within('the cancellation is taken', reader.cancel());
     expect(engine.load().running).toBe(0);
     expect(engine.steps).toBeLessThan(5);
-    expect(log.at(-1)?.fields).toMatchObject({ status: 200, error: 'aborted' });
+    expect(log.at(-1)?.fields).toMatchObject({ status: 200, errorCode: 'aborted' });
   });
 
   test('is waited for: a stream that nobody reads makes no steps', async () => {

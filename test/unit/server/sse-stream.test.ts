@@ -92,7 +92,7 @@ describe('a stream of server-sent events', () => {
     expect(JSON.stringify(payloads)).not.toContain('/some/path');
     const failure = fixture.log.find((line) => line.level === 'error');
     expect(failure?.fields).toMatchObject({ code: 'onnx_runtime' });
-    expect(fixture.log.at(-1)).toMatchObject({ message: 'request', fields: { status: 200, error: 'internal_error' } });
+    expect(fixture.log.at(-1)).toMatchObject({ message: 'request', fields: { status: 200, errorCode: 'internal_error' } });
   });
 
   test.each([
