@@ -69,7 +69,10 @@ export async function inspectFolder(opened: ModelFolder, target: DecoderFolder |
     folder,
     name: basename(folder),
     role: opened.role === 'decoder' ? 'target' : 'drafter',
-    format: opened.role === 'decoder' ? opened.config.spec.family : `DFlash, ${opened.config.layout} layout`,
+    format:
+      opened.role === 'decoder'
+        ? opened.config.spec.family
+        : `DFlash${opened.config.dflash2 === null ? '' : ' 2'}, ${opened.config.layout} layout`,
     shape: shapeOf(opened),
     tensors: { claimed: claimed.length, missing, unclaimed, misshapen: misshapen(opened), dtypes },
     parameters,

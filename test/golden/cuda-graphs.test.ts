@@ -121,17 +121,19 @@ describe.each(FORMATS)('for %s weights on CUDA', (format) => {
     const table = own.embedding ? OWN_EMBEDDING : 'target.embedding';
     const head = own.head ? OWN_HEAD : 'target.head';
     const scaled = { ...config, inputEmbeddingScale: 2, outputMultiplier: 0.5, logitSoftcap: 30 };
+    const second = { ...config, dflash2: { convWidth: 3, convGroup: 8, candidates: 4, rank: 6 } };
     for (const slots of SLOTS) {
-      for (const drafter of [config, scaled]) {
+      for (const drafter of [config, scaled, second]) {
         const graph = buildDflashGraph(drafter, {
           slots,
           precision,
           embedding: { weight: table, vocab: config.vocab, hidden: config.hidden, format: own.embedding ? 'f32' : 'bf16' },
           head: { weight: head, inFeatures: config.hidden, outFeatures: config.draftVocab, format: precision.head },
           positions: POSITIONS,
+          codebooks: drafter.dflash2 === null ? null : { predecessors: 'bf16', successors: 'f32' },
         });
         expect(cudaTypeFaults(graph.model)).toEqual([]);
-        expectClaimed(graph.weights, prepared, ['target.']);
+        if (drafter !== second) expectClaimed(graph.weights, prepared, ['target.']);
         if (precision.compute === 'bf16') await expectResolved(graph);
       }
     }

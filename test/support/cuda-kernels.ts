@@ -51,6 +51,7 @@ const KERNELS: Readonly<Record<string, Kernel>> = {
   Identity: elementwise(ANY),
   LinearAttention: elementwise(NO_BF16),
   LinearAttentionGate: elementwise(FLOATS),
+  MatMul: elementwise(FLOATS),
   MatMulNBits: { inputs: 'TUTUMT', outputs: 'T', T: FLOATS },
   Mul: elementwise(ARITHMETIC),
   NonZero: { inputs: 'T', outputs: 'L', T: ['f32', 'f16', 'i32', 'i64', 'u8', 'bool'] },
@@ -73,6 +74,7 @@ const KERNELS: Readonly<Record<string, Kernel>> = {
   Sum: elementwise(FLOATS),
   Tanh: elementwise(FLOATS),
   TopK: { inputs: 'TL', outputs: 'TL', T: [...NO_BF16, 'i32', 'i64'] },
+  Transpose: elementwise(ANY),
   Unsqueeze: { inputs: 'TL', outputs: 'T', T: ANY },
 };
 

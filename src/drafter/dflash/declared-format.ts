@@ -7,6 +7,9 @@ import { AppError } from '../../core/app-error.ts';
 /** The two layouts of DFlash checkpoints: the same ids of layers mean other layers in them. */
 export type DflashLayout = 'z-lab' | 'speculators';
 
+/** What `architectures` has for a DFlash 2 drafter. */
+export const DFLASH2_ARCHITECTURE = 'DFlash2DraftModel';
+
 const declarationSchema = z.looseObject({
   architectures: z.array(z.string()).nullish(),
   model_arch: z.string().nullish(),
@@ -19,7 +22,6 @@ type Declaration = z.infer<typeof declarationSchema>;
 
 /** Relatives of DFlash, which share its names and compute something else. */
 const RELATIVES: readonly (readonly [name: string, declares: (config: Declaration) => boolean])[] = [
-  ['DFlash 2', ({ architectures }) => architectures?.some((name) => /DFlash2/i.test(name)) ?? false],
   [
     'DSpark',
     ({ architectures, markov_rank, dflash_config }) =>
@@ -52,7 +54,8 @@ export function declaredFormat(folder: string): DeclaredFormat {
   }
   const relative = RELATIVES.find(([, declares]) => declares(config));
   if (relative !== undefined) throw unsupported(file, `a ${relative[0]} drafter`);
-  return { layout: architectures.includes('DFlashDraftModel') ? 'z-lab' : null, architectures };
+  const zlab = architectures.includes('DFlashDraftModel') || architectures.includes(DFLASH2_ARCHITECTURE);
+  return { layout: zlab ? 'z-lab' : null, architectures };
 }
 
 function unsupported(file: string, what: string): AppError {

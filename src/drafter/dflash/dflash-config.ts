@@ -37,6 +37,20 @@ export interface DflashConfig extends DflashBody {
   readonly outputMultiplier: number;
   /** c in c · tanh(logit / c); null: none. */
   readonly logitSoftcap: number | null;
+  /** Null: not a DFlash 2 drafter. */
+  readonly dflash2: Dflash2Config | null;
+}
+
+/** What DFlash 2 adds to a drafter: convolutions over the block, and a choice among candidates from slot to slot. */
+export interface Dflash2Config {
+  /** Rows that a convolution sees, the current one included. */
+  readonly convWidth: number;
+  /** Neighbouring features that share a dynamic weight. */
+  readonly convGroup: number;
+  /** Tokens among which each slot chooses. */
+  readonly candidates: number;
+  /** Width of the codebooks. */
+  readonly rank: number;
 }
 
 /** First slot of a block that drafts. */

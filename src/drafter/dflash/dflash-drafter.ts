@@ -19,6 +19,7 @@ import {
   NO_PROPOSAL,
   type Proposal,
 } from '../drafter.ts';
+import { walkLattice } from './candidate-lattice.ts';
 import { type DflashConfig, firstDraftingSlot, longestDraft } from './dflash-config.ts';
 import { buildDflashGraph, type DflashGraphOptions, DRAFT_IO } from './dflash-graph.ts';
 import { DraftLayout } from './draft-layout.ts';
@@ -127,7 +128,7 @@ export class DflashDrafter implements Drafter {
     const layout = new DraftLayout(slots, this.#parts.config.maskTokenId, firstDraftingSlot(this.#parts.config));
     this.#bindTaps(session, context.taps);
     this.#bindRows(session, layout, slots);
-    const { ids, probabilities } = this.#bindOutputs(session, layout);
+    const chosen = this.#bindOutputs(session, layout);
     await session.binding.run(signal);
     for (const { state } of slots) state.absorbed();
 
@@ -135,10 +136,7 @@ export class DflashDrafter implements Drafter {
     for (const [slot, { request, budget }] of slots.entries()) {
       if (budget === 0) continue;
       const first = layout.firstDraft[slot] as number;
-      proposals[request] = {
-        tokens: Array.from({ length: budget }, (_, i) => this.#token(ids.data[first + i] as bigint)),
-        probabilities: Array.from(probabilities.data.subarray(first, first + budget)),
-      };
+      proposals[request] = chosen(first, budget);
     }
     return proposals;
   }
@@ -193,6 +191,14 @@ export class DflashDrafter implements Drafter {
     rows(DRAFT_IO.blockIds, [layout.blockIds.length], layout.blockIds);
     rows(DRAFT_IO.attended, [layout.attended.length], layout.attended);
     rows(DRAFT_IO.draftRows, [layout.draftRows.length], layout.draftRows);
+    const { dflash2 } = this.#parts.config;
+    if (dflash2 !== null) {
+      for (let distance = 1; distance < dflash2.convWidth; distance++) {
+        rows(DRAFT_IO.rowsBefore(distance), [layout.blockIds.length], layout.rowsBefore(distance));
+      }
+      rows(DRAFT_IO.anchors, [layout.anchors.length], layout.anchors);
+      rows(DRAFT_IO.draftsBefore, [layout.draftsBefore.length], layout.draftsBefore);
+    }
     for (let slot = 0; slot < session.slots; slot++) {
       const queries = layout.queryRows(slot);
       const keys = layout.keyRows(slot);
@@ -220,19 +226,43 @@ export class DflashDrafter implements Drafter {
     }
   }
 
-  #bindOutputs(session: SlotSession, layout: DraftLayout) {
+  /** @returns what reads a sequence's draft when the run is over: so many tokens from a draft row on */
+  #bindOutputs(session: SlotSession, layout: DraftLayout): (first: number, budget: number) => Proposal {
     const { config, graph } = this.#parts;
     const drafts = layout.draftRows.length;
-    const ids = this.#tensors.shaped(DRAFT_IO.ids, 'i64', [drafts, 1]);
-    const probabilities = this.#tensors.shaped(DRAFT_IO.probabilities, 'f32', [drafts, 1]);
-    session.binding.output(DRAFT_IO.ids, ids);
-    session.binding.output(DRAFT_IO.probabilities, probabilities);
     const logits = this.#tensors.shaped(DRAFT_IO.logits, 'f32', [drafts, graph.head.outFeatures]);
     const hidden = this.#tensors.shaped(DRAFT_IO.hidden, 'f32', [layout.blockIds.length, config.hidden]);
     session.binding.output(DRAFT_IO.logits, logits);
     session.binding.output(DRAFT_IO.hidden, hidden);
     this.#activations = { hidden, logits };
-    return { ids, probabilities };
+    return config.dflash2 === null
+      ? this.#bindChoices(session, drafts)
+      : this.#bindLattice(session, drafts, config.dflash2.candidates);
+  }
+
+  #bindChoices({ binding }: SlotSession, drafts: number): (first: number, budget: number) => Proposal {
+    const ids = this.#tensors.shaped(DRAFT_IO.ids, 'i64', [drafts, 1]);
+    const probabilities = this.#tensors.shaped(DRAFT_IO.probabilities, 'f32', [drafts, 1]);
+    binding.output(DRAFT_IO.ids, ids);
+    binding.output(DRAFT_IO.probabilities, probabilities);
+    return (first, budget) => ({
+      tokens: Array.from({ length: budget }, (_, i) => this.#token(ids.data[first + i] as bigint)),
+      probabilities: Array.from(probabilities.data.subarray(first, first + budget)),
+    });
+  }
+
+  #bindLattice({ binding }: SlotSession, drafts: number, k: number): (first: number, budget: number) => Proposal {
+    const candidates = this.#tensors.shaped(DRAFT_IO.candidates, 'i64', [drafts, k]);
+    const lattice = this.#tensors.shaped(DRAFT_IO.lattice, 'f32', [drafts, k, k]);
+    binding.output(DRAFT_IO.candidates, candidates);
+    binding.output(DRAFT_IO.lattice, lattice);
+    return (first, budget) => {
+      const path = walkLattice(lattice.data.subarray(first * k * k), budget, k);
+      return {
+        tokens: path.map(({ index }, i) => Number(candidates.data[(first + i) * k + index])),
+        probabilities: path.map(({ probability }) => probability),
+      };
+    };
   }
 
   /** No draft may be in flight. */

@@ -15,6 +15,8 @@ import { addAndNorm, headNorm, rmsNorm } from '../../graph/norm.ts';
 import type { Precision } from '../../graph/precision.ts';
 import { declareSlot, needsWindowBias, slotAttention } from '../../graph/slot-attention.ts';
 import { swiglu } from '../../graph/swiglu.ts';
+import { blockConvolution, type Convolve } from './block-convolution.ts';
+import { type CandidateLatticeSpec, candidateLattice } from './candidate-lattice.ts';
 import type { DflashConfig } from './dflash-config.ts';
 
 /** Names of the rotary tables [positions, headDim / 2], which are computed, not read. */
@@ -29,6 +31,8 @@ export interface DflashGraphOptions {
   /** The head: the target's, chosen rows of it, or one of its own. */
   readonly head: LinearSpec;
   readonly positions: number;
+  /** Storage of a DFlash 2 drafter's codebooks; null for others. */
+  readonly codebooks: CandidateLatticeSpec['codebooks'] | null;
 }
 
 /** Inputs and outputs by name. */
@@ -47,6 +51,16 @@ export const DRAFT_IO = {
   attended: 'attended',
   /** [drafts] of i64: the block rows whose logits are computed. */
   draftRows: 'draft_rows',
+  /** [block] of i64: the row so far before each in its block, among a row of zeros and the block rows; DFlash 2 only. */
+  rowsBefore: (distance: number) => `rows_before.${distance}`,
+  /** [sequences] of i64; DFlash 2 only. */
+  anchors: 'anchors',
+  /** [drafts] of i64: what stands before each draft, among the anchors followed by the drafts; DFlash 2 only. */
+  draftsBefore: 'drafts_before',
+  /** [drafts, candidates] of i64, in place of {@link DRAFT_IO.ids}; DFlash 2 only. */
+  candidates: 'draft_candidates',
+  /** [drafts, candidates of the one before, candidates], in place of {@link DRAFT_IO.probabilities}; DFlash 2 only. */
+  lattice: 'draft_lattice',
   /** [drafts, head rows] */
   logits: 'draft_logits',
   /** [drafts, 1] of i64: the head row with the largest logit. */
@@ -71,6 +85,15 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
     queryRows: graph.input(DRAFT_IO.queryRows(index), 'i64', [1, `slot_rows.${index}`]),
     keyRows: graph.input(DRAFT_IO.keyRows(index), 'i64', [1, `slot_rows.${index}`]),
   }));
+  const { dflash2 } = config;
+  const before = Array.from({ length: (dflash2?.convWidth ?? 1) - 1 }, (_, i) =>
+    graph.input(DRAFT_IO.rowsBefore(i + 1), 'i64', ['block']),
+  );
+  /** The convolution around a part of a layer; without DFlash 2 rows pass as they are. */
+  const convolution = (x: Value, prefix: string): Convolve => {
+    if (dflash2 === null) return (rows) => rows;
+    return blockConvolution(graph, x, { prefix, hidden, width: dflash2.convWidth, group: dflash2.convGroup, format, before });
+  };
   const tableShape = [options.positions, config.headDim / 2];
   const rotary = {
     cos: graph.weight(DRAFT_ROPE_COS, compute, tableShape),
@@ -104,8 +127,10 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
       });
     const width = config.heads * config.headDim;
     const kvWidth = config.kvHeads * config.headDim;
-    const rows = graph.node('Concat', [context, normalised], { attributes: { axis: 0n } }); // [context + block, hidden]
-    const query = headNorm(graph, project(normalised, 'q_proj', hidden, width), config.heads, {
+    const aroundAttention = convolution(normalised, `${prefix}.attention_conv`);
+    const attending = aroundAttention(normalised, 'before');
+    const rows = graph.node('Concat', [context, attending], { attributes: { axis: 0n } }); // [context + block, hidden]
+    const query = headNorm(graph, project(attending, 'q_proj', hidden, width), config.heads, {
       ...norm(`${prefix}.self_attn.q_norm.weight`, config.headDim),
     });
     const key = headNorm(graph, project(rows, 'k_proj', hidden, kvWidth), config.kvHeads, {
@@ -132,15 +157,17 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
     );
     const joined = perSlot.length === 1 ? (perSlot[0] as Value) : graph.node('Concat', perSlot, { attributes: { axis: 1n } });
     const blockRows = graph.node('Gather', [graph.node('Reshape', [joined, graph.ints([-1, width])]), attended]);
-    const attention = project(blockRows, 'o_proj', width, hidden);
+    const attention = aroundAttention(project(blockRows, 'o_proj', width, hidden), 'behind');
     const afterAttention = addAndNorm(graph, attention, residual, norm(`${prefix}.post_attention_layernorm.weight`));
-    const feedForward = swiglu(graph, afterAttention.normalised, {
+    const aroundMlp = convolution(afterAttention.normalised, `${prefix}.mlp_conv`);
+    const projected = swiglu(graph, aroundMlp(afterAttention.normalised, 'before'), {
       prefix: `${prefix}.mlp`,
       hidden,
       intermediate: config.intermediate,
       format,
       bias: false,
     });
+    const feedForward = aroundMlp(projected, 'behind');
     const next = layer + 1 < config.layers ? `layers.${layer + 1}.input_layernorm.weight` : 'norm.weight';
     const afterLayer = addAndNorm(graph, feedForward, afterAttention.sum, norm(next));
     residual = afterLayer.sum;
@@ -148,7 +175,8 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
   }
   graph.cast(normalised, compute, 'f32', DRAFT_IO.hidden);
 
-  const computed = linear(graph, graph.node('Gather', [normalised, draftRows]), options.head);
+  const drafting = graph.node('Gather', [normalised, draftRows]);
+  const computed = linear(graph, drafting, options.head);
   let logits = graph.cast(computed, linearType(graph, options.head.format), 'f32');
   if (config.outputMultiplier !== 1) logits = graph.node('Mul', [logits, graph.floats([config.outputMultiplier], [])]);
   if (config.logitSoftcap !== null) {
@@ -156,15 +184,32 @@ export function buildDflashGraph(config: DflashConfig, options: DflashGraphOptio
     logits = graph.node('Mul', [graph.node('Tanh', [graph.node('Div', [logits, cap])]), cap]);
   }
   graph.nodes('Identity', [logits], [DRAFT_IO.logits]);
+  if (dflash2 === null || options.codebooks === null) declareChoice(graph, logits);
+  else {
+    const { rank, candidates } = dflash2;
+    const anchors = graph.input(DRAFT_IO.anchors, 'i64', ['sequences']);
+    const lattice = candidateLattice(
+      graph,
+      { x: drafting, logits, anchors, before: graph.input(DRAFT_IO.draftsBefore, 'i64', ['drafts']) },
+      { hidden, vocab: config.vocab, rank, candidates, format, codebooks: options.codebooks },
+    );
+    graph.nodes('Identity', [lattice.candidates], [DRAFT_IO.candidates]);
+    graph.nodes('Identity', [lattice.scores], [DRAFT_IO.lattice]);
+    graph.output(DRAFT_IO.candidates, 'i64', ['drafts', candidates]);
+    graph.output(DRAFT_IO.lattice, 'f32', ['drafts', candidates, candidates]);
+  }
+  graph.output(DRAFT_IO.logits, 'f32', ['drafts', options.head.outFeatures]);
+  graph.output(DRAFT_IO.hidden, 'f32', ['block', hidden]);
+  return graph.build();
+}
+
+/** Each draft row's likeliest token by itself, with its probability. */
+function declareChoice(graph: GraphBuilder, logits: Value): void {
   const [top] = graph.nodes('TopK', [logits, graph.ints([1])], ['draft_top', DRAFT_IO.ids], {
     attributes: { axis: -1n, largest: 1n, sorted: 1n },
   });
   const mass = graph.node('ReduceLogSumExp', [logits, graph.ints([-1])], { attributes: { keepdims: 1n } });
   graph.nodes('Exp', [graph.node('Sub', [top as Value, mass])], [DRAFT_IO.probabilities]);
-
   graph.output(DRAFT_IO.ids, 'i64', ['drafts', 1]);
   graph.output(DRAFT_IO.probabilities, 'f32', ['drafts', 1]);
-  graph.output(DRAFT_IO.logits, 'f32', ['drafts', options.head.outFeatures]);
-  graph.output(DRAFT_IO.hidden, 'f32', ['block', hidden]);
-  return graph.build();
 }

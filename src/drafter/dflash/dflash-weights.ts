@@ -1,7 +1,8 @@
-/** The weights of a DFlash drafter: 11 tensors per layer and 3 more; in speculators' layout, tables of its own beside them. */
+/** The weights of a DFlash drafter: 11 tensors per layer and 3 more; tables of its own in speculators' layout, and what DFlash 2 adds. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.ts';
 import type { PlannedWeight } from '../../checkpoint/weight-plan.ts';
 import { AppError } from '../../core/app-error.ts';
+import { PREDECESSORS, SELECTOR_PROJECTION, SUCCESSORS } from './candidate-lattice.ts';
 import { ownerOfTensor } from './declared-format.ts';
 import type { DflashConfig } from './dflash-config.ts';
 
@@ -44,6 +45,23 @@ export function planDflashWeights(config: DflashConfig, own?: OwnTables): Planne
     ...(own?.embedding ? [weight('embedding', OWN_EMBEDDING, config.vocab, hidden)] : []),
     ...(own?.head ? [weight('head', OWN_HEAD, config.draftVocab, hidden)] : []),
   ];
+  const { dflash2 } = config;
+  if (dflash2 !== null) {
+    plan.push(
+      weight('linear', SELECTOR_PROJECTION, dflash2.rank, hidden),
+      weight('embedding', PREDECESSORS, config.vocab, dflash2.rank),
+      weight('embedding', SUCCESSORS, config.vocab, dflash2.rank),
+    );
+    const parts = 2 * dflash2.convWidth;
+    for (let layer = 0; layer < config.layers; layer++) {
+      for (const name of ['attention_conv', 'mlp_conv']) {
+        plan.push(
+          weight('vector', `layers.${layer}.${name}.base_kernel`, 2, dflash2.convWidth, hidden),
+          weight('linear', `layers.${layer}.${name}.kernel_projection.weight`, (parts * hidden) / dflash2.convGroup, hidden),
+        );
+      }
+    }
+  }
   for (let layer = 0; layer < config.layers; layer++) {
     const attention = (part: string) => `layers.${layer}.self_attn.${part}`;
     const mlp = (part: string) => `layers.${layer}.mlp.${part}`;

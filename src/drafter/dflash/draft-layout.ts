@@ -21,6 +21,12 @@ export class DraftLayout {
   readonly draftRows: readonly number[];
   /** Index of each slot's first entry in {@link draftRows}. */
   readonly firstDraft: readonly number[];
+  /** Anchors of the sequences that draft; never empty. */
+  readonly anchors: readonly TokenId[];
+  /** What stands before each draft, among {@link anchors} followed by the drafts. */
+  readonly draftsBefore: readonly number[];
+  /** Place of each block row in its block. */
+  readonly #places: readonly number[];
   readonly #queryRows: readonly (readonly number[])[];
   readonly #keyRows: readonly (readonly number[])[];
 
@@ -34,6 +40,7 @@ export class DraftLayout {
     const firstDraft: number[] = [];
     const queryRows: number[][] = [];
     const keyRows: number[][] = [];
+    const places: number[] = [];
     let contextSeen = 0;
     let slotRowsSeen = 0;
     for (const { contextRows, anchor, budget } of slots) {
@@ -43,6 +50,7 @@ export class DraftLayout {
       queryRows.push([...contextRows.map(() => 0), ...range(firstBlockRow, blockSize)]);
       keyRows.push([...range(contextSeen, contextRows.length), ...range(this.contextRows.length + firstBlockRow, blockSize)]);
       for (let slot = 0; slot < blockSize; slot++) {
+        places.push(slot);
         blockIds.push(slot === 0 ? anchor : maskTokenId);
         attended.push(slotRowsSeen + contextRows.length + slot);
         if (slot >= firstDrafting) draftRows.push(firstBlockRow + slot);
@@ -55,8 +63,22 @@ export class DraftLayout {
     this.attended = empty ? PADDING_ROW : attended;
     this.draftRows = empty ? PADDING_ROW : draftRows;
     this.firstDraft = firstDraft;
+    const drafting = slots.filter(({ budget }) => budget > 0);
+    this.anchors = empty ? [maskTokenId] : drafting.map(({ anchor }) => anchor);
+    this.draftsBefore = empty
+      ? PADDING_ROW
+      : drafting.flatMap(({ budget }, sequence) => {
+          const first = drafting.slice(0, sequence).reduce((sum, slot) => sum + slot.budget, 0);
+          return [sequence, ...range(drafting.length + first, budget - 1)];
+        });
+    this.#places = empty ? PADDING_ROW : places;
     this.#queryRows = queryRows;
     this.#keyRows = keyRows;
+  }
+
+  /** By block row: the row so far before it in its block, among a row of zeros and the block rows. */
+  rowsBefore(distance: number): readonly number[] {
+    return this.#places.map((place, row) => (place < distance ? 0 : 1 + row - distance));
   }
 
   /** The block rows that are the queries of a slot's rows. */

@@ -15,6 +15,8 @@ import type { Device } from '../../onnx/device.ts';
 import type { OnnxRuntime } from '../../onnx/runtime.ts';
 import { WeightTensors } from '../../onnx/weight-tensors.ts';
 import type { BorrowedTarget } from '../borrowed-target.ts';
+import { addBaseKernelParts } from './block-convolution.ts';
+import { PREDECESSORS, SUCCESSORS } from './candidate-lattice.ts';
 import type { DflashConfig } from './dflash-config.ts';
 import { DflashDrafter } from './dflash-drafter.ts';
 import { DRAFT_ROPE_COS, DRAFT_ROPE_SIN } from './dflash-graph.ts';
@@ -53,6 +55,12 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
   const plan = planDflashWeights(config, own);
   refuseUnclaimed(checkpoint, plan, folder, { besides: own.ids, allowUnclaimed: options.allowUnclaimed ?? false });
   const keptTokens = await readKeptTokens(folder, config, checkpoint, own);
+  if (keptTokens !== null && config.dflash2 !== null) {
+    throw new AppError(
+      'incompatible_drafter',
+      `${folder}: expected a DFlash 2 drafter with the target's vocabulary, got a list of kept tokens, which its codebooks do not know; remove the list`,
+    );
+  }
 
   const precision = precisionOf(format, device.kind);
   const { compute } = precision;
@@ -71,6 +79,7 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
   const embedding = own.embedding ? ownEmbedding(config, locations.get(OWN_EMBEDDING)?.dtype) : target.embedding;
 
   const weights = new WeightTensors(runtime, locations);
+  for (const spec of convolutionsOf(config)) addBaseKernelParts(runtime, weights, spec);
   const positions = target.maxContext + config.blockSize + CachePool.SPARE_POSITIONS;
   const tables = ropeTables(config.rope, positions);
   const tableShape = [positions, config.headDim / 2];
@@ -82,7 +91,7 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
     config,
     target,
     weights,
-    graph: { precision, embedding, head, positions },
+    graph: { precision, embedding, head, positions, codebooks: codebooksOf(config, locations) },
     keptTokens,
   });
 }
@@ -135,6 +144,25 @@ function rowsOfTargetHead(
 }
 
 function ownEmbedding(config: DflashConfig, dtype: string | undefined): EmbeddingSpec {
-  const format: EmbeddingFormat = dtype === 'F16' ? 'f16' : dtype === 'BF16' ? 'bf16' : 'f32';
-  return { weight: OWN_EMBEDDING, vocab: config.vocab, hidden: config.hidden, format };
+  return { weight: OWN_EMBEDDING, vocab: config.vocab, hidden: config.hidden, format: tableFormat(dtype) };
+}
+
+/** Of all layers; none without DFlash 2. */
+function convolutionsOf({ dflash2, layers, hidden }: DflashConfig) {
+  if (dflash2 === null) return [];
+  const { convWidth: width, convGroup: group } = dflash2;
+  return Array.from({ length: layers }, (_, layer) =>
+    ['attention_conv', 'mlp_conv'].map((part) => ({ prefix: `layers.${layer}.${part}`, hidden, width, group })),
+  ).flat();
+}
+
+function codebooksOf({ dflash2 }: DflashConfig, locations: ReadonlyMap<string, { readonly dtype: string }>) {
+  if (dflash2 === null) return null;
+  const format = (name: string) => tableFormat(locations.get(name)?.dtype);
+  return { predecessors: format(PREDECESSORS), successors: format(SUCCESSORS) };
+}
+
+function tableFormat(dtype: string | undefined): EmbeddingFormat {
+  if (dtype === 'F16') return 'f16';
+  return dtype === 'BF16' ? 'bf16' : 'f32';
 }

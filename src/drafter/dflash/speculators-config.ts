@@ -85,6 +85,7 @@ export function readSpeculatorsConfig(file: string, options: Required<ReadDflash
     inputEmbeddingScale: 1,
     outputMultiplier: 1,
     logitSoftcap: null,
+    dflash2: null,
   };
 }
 

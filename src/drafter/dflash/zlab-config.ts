@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { readJson } from '../../checkpoint/read-json.ts';
 import { AppError } from '../../core/app-error.ts';
-import { bodyFromConfig, bodyKeys } from './body-config.ts';
-import type { DflashConfig, ReadDflashOptions } from './dflash-config.ts';
+import { bodyFromConfig, bodyKeys, type DflashBody } from './body-config.ts';
+import { DFLASH2_ARCHITECTURE } from './declared-format.ts';
+import type { Dflash2Config, DflashConfig, ReadDflashOptions } from './dflash-config.ts';
 import { tappedLayers } from './tapped-layers.ts';
 import { refuseUnknownKeys } from './unknown-keys.ts';
 
@@ -20,8 +21,18 @@ const dflashKeys = {
   final_tap: finalTap,
 };
 
+const count = z.number().int().positive();
+const dflash2Keys = {
+  conv_kernel_size: count,
+  conv_group_size: count,
+  selector_rank: count,
+  selector_top_k: count,
+};
+const dflash2Schema = z.looseObject(dflash2Keys);
+
 const configSchema = z.looseObject({
   ...bodyKeys,
+  architectures: z.array(z.string()).nullish(),
   num_target_layers: z.number().int().positive(),
   is_causal: z.boolean().nullish(),
   block_size: z.number().int().min(2).optional(),
@@ -40,7 +51,9 @@ export function readZlabConfig(file: string, options: Required<ReadDflashOptions
   const raw = readJson(file, configSchema);
   const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
   const inner = raw.dflash_config;
-  if (!options.allowUnclaimed) refuseUnknownKeys(inner ?? {}, Object.keys(dflashKeys), 'dflash_config', refuse);
+  const second = raw.architectures?.includes(DFLASH2_ARCHITECTURE) ?? false;
+  const known = [...Object.keys(dflashKeys), ...(second ? Object.keys(dflash2Keys) : [])];
+  if (!options.allowUnclaimed) refuseUnknownKeys(inner ?? {}, known, 'dflash_config', refuse);
   // `is_causal` holds for all layers; without it, sliding layers are causal in the block and full layers are not.
   const causal = raw.is_causal ?? inner?.causal ?? null;
   const body = bodyFromConfig(raw, (type) => causal ?? type === 'sliding_attention', file, refuse);
@@ -66,7 +79,22 @@ export function readZlabConfig(file: string, options: Required<ReadDflashOptions
     inputEmbeddingScale: inner?.input_embedding_scale ?? raw.input_embedding_scale ?? 1,
     outputMultiplier: inner?.output_multiplier ?? raw.output_multiplier ?? 1,
     logitSoftcap: inner?.final_logit_softcapping ?? raw.final_logit_softcapping ?? null,
+    dflash2: second ? dflash2Config({ ...raw, ...inner }, body, refuse) : null,
   };
+}
+
+function dflash2Config(keys: unknown, { hidden, vocab }: DflashBody, refuse: (message: string) => AppError): Dflash2Config {
+  const parsed = dflash2Schema.safeParse(keys);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw refuse(`${issue?.path.join('.')}: ${issue?.message}; a DFlash 2 drafter needs it`);
+  }
+  const { conv_kernel_size, conv_group_size, selector_rank, selector_top_k } = parsed.data;
+  if (hidden % conv_group_size !== 0) {
+    throw refuse(`expected a conv_group_size that divides hidden_size ${hidden}, got ${conv_group_size}`);
+  }
+  if (selector_top_k > vocab) throw refuse(`expected a selector_top_k of at most vocab_size ${vocab}, got ${selector_top_k}`);
+  return { convWidth: conv_kernel_size, convGroup: conv_group_size, candidates: selector_top_k, rank: selector_rank };
 }
 
 type PlacedKey = 'block_size' | 'mask_token_id' | 'target_layer_ids';

@@ -17,7 +17,7 @@ import type { ElementType } from '../../onnx/element-type.ts';
 import type { IoBinding } from '../../onnx/io-binding.ts';
 import type { OnnxRuntime } from '../../onnx/runtime.ts';
 import { Session } from '../../onnx/session.ts';
-import type { OwnedTensor } from '../../onnx/tensor.ts';
+import { OwnedTensor } from '../../onnx/tensor.ts';
 import { WeightTensors } from '../../onnx/weight-tensors.ts';
 import { type RecordedSequence, recordedRows } from '../recording/recorded-sequence.ts';
 import type { Assumption } from './assumption.ts';
@@ -37,6 +37,8 @@ export interface OpenDrafterProbeOptions {
   readonly target: BorrowedTarget;
   readonly features: FeatureSource;
   readonly cacheDir: string | null;
+  /** Changes copies of the drafter's own tensors of 32-bit floats in place; default: nothing. */
+  readonly changeWeights?: (name: string, values: Float32Array) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -45,7 +47,7 @@ export class DrafterProbe implements Disposable {
   /** Null: it chooses among all tokens. */
   readonly keptTokens: KeptTokens | null;
   readonly #options: OpenDrafterProbeOptions;
-  readonly #weights: WeightTensors;
+  readonly #weights: readonly WeightTensors[];
   readonly #session: Session;
   readonly #binding: IoBinding;
   readonly #tensors: StepTensors;
@@ -54,7 +56,7 @@ export class DrafterProbe implements Disposable {
   private constructor(
     options: OpenDrafterProbeOptions,
     keptTokens: KeptTokens | null,
-    weights: WeightTensors,
+    weights: readonly WeightTensors[],
     session: Session,
   ) {
     this.#options = options;
@@ -106,13 +108,23 @@ export class DrafterProbe implements Disposable {
     const embedding = own.embedding ? ownEmbedding(config, locations.get(OWN_EMBEDDING)?.dtype) : target.embedding;
     const keptTokens = kept === null ? null : new KeptTokens(kept);
     const weights = new WeightTensors(runtime, locations);
+    const changed = new WeightTensors(runtime, new Map());
     try {
       const graph = buildProbeGraph(config, { format, embedding, head });
-      const weight = (name: string) => (weights.has(name) ? weights.get(name) : target.weight(name));
+      const weight = (name: string) => {
+        if (!weights.has(name)) return target.weight(name);
+        const tensor = weights.get(name);
+        if (options.changeWeights === undefined || tensor.type !== 'f32') return tensor;
+        const values = (tensor as OwnedTensor<'f32'>).data.slice();
+        options.changeWeights(name, values);
+        changed.add(name, OwnedTensor.over(runtime, 'f32', tensor.shape, values));
+        return changed.get(name);
+      };
       const initializers = new Map(graph.weights.map(({ name }) => [name, weight(name)]));
       const session = await Session.create(runtime, graph.model, { initializers, prepacked: target.prepacked, device: CPU });
-      return new DrafterProbe(options, keptTokens, weights, session);
+      return new DrafterProbe(options, keptTokens, [changed, weights], session);
     } catch (error) {
+      changed[Symbol.dispose]();
       weights[Symbol.dispose]();
       throw error;
     }
@@ -215,7 +227,7 @@ export class DrafterProbe implements Disposable {
     this.#binding[Symbol.dispose]();
     this.#session[Symbol.dispose]();
     this.#tensors[Symbol.dispose]();
-    this.#weights[Symbol.dispose]();
+    for (const weights of this.#weights) weights[Symbol.dispose]();
   }
 }
 

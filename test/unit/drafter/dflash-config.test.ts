@@ -31,6 +31,7 @@ describe('the config of a DFlash drafter', () => {
       inputEmbeddingScale: 1,
       outputMultiplier: 1,
       logitSoftcap: null,
+      dflash2: null,
     });
   });
 
@@ -198,7 +199,6 @@ describe('the config of a DFlash drafter', () => {
   });
 
   it.each([
-    { kind: 'DFlash 2', config: { architectures: ['DFlash2DraftModel'] } },
     { kind: 'DSpark', config: { architectures: ['Qwen3DSparkModel'] } },
     { kind: 'DSpark', config: { markov_rank: 256 } },
     { kind: 'DSpark', config: { dflash_config: { ...inner, markov_rank: 256 } } },
@@ -218,5 +218,35 @@ describe('the config of a DFlash drafter', () => {
         }),
       );
     }
+  });
+
+  describe('of DFlash 2', () => {
+    const keys = { conv_kernel_size: 2, conv_group_size: 4, selector_rank: 6, selector_top_k: 5 };
+    const read = async (changes: object) =>
+      readDflashConfig(
+        await dflashFolder({
+          ...CONFIG,
+          architectures: ['DFlash2DraftModel'],
+          dflash_config: { ...CONFIG.dflash_config, ...keys, ...changes },
+        }),
+      );
+
+    it('has sizes of convolutions and of the selector', async () => {
+      expect((await read({})).dflash2).toEqual({ convWidth: 2, convGroup: 4, candidates: 5, rank: 6 });
+    });
+
+    it.each([
+      { changes: { selector_rank: undefined }, message: /selector_rank.*a DFlash 2 drafter needs it/ },
+      { changes: { conv_group_size: 3 }, message: /conv_group_size that divides hidden_size 8, got 3/ },
+      { changes: { selector_top_k: 41 }, message: /selector_top_k of at most vocab_size 40, got 41/ },
+      { changes: { confidence: 1 }, message: /unknown keys, got confidence/ },
+    ])('is refused with $changes', async ({ changes, message }) => {
+      await expect(read(changes)).rejects.toThrowError(message);
+    });
+
+    it('has keys that DFlash does not', async () => {
+      const folder = await dflashFolder({ ...CONFIG, dflash_config: { ...CONFIG.dflash_config, ...keys } });
+      expect(() => readDflashConfig(folder)).toThrowError(/unknown keys, got conv_kernel_size/);
+    });
   });
 });

@@ -59,4 +59,21 @@ describe('the rows of a draft', () => {
       [0, 0],
     ]);
   });
+
+  it('know what stands before them in their blocks, and before each draft', () => {
+    const layout = new DraftLayout(
+      [
+        { contextRows: [], anchor: 7, budget: 2 },
+        { contextRows: [0], anchor: 8, budget: 0 },
+        { contextRows: [], anchor: 9, budget: 3 },
+      ],
+      MASK,
+    );
+    // A row of zeros is place 0, so that row i is place i + 1.
+    expect(layout.rowsBefore(1)).toEqual([0, 1, 2, 0, 4, 5, 6]);
+    expect(layout.rowsBefore(2)).toEqual([0, 0, 1, 0, 0, 4, 5]);
+    expect(layout.anchors).toEqual([7, 9]);
+    // Anchors first, then the drafts: 2 and 3 are the first sequence's, 4 to 6 the other's.
+    expect(layout.draftsBefore).toEqual([0, 2, 1, 4, 5]);
+  });
 });

@@ -31,6 +31,7 @@ describe('the config of a speculators drafter', () => {
       inputEmbeddingScale: 1,
       outputMultiplier: 1,
       logitSoftcap: null,
+      dflash2: null,
     });
   });
 
