@@ -38,6 +38,8 @@ export interface RoundOutcome {
   readonly sequences: readonly SequenceOutcome[];
   readonly draftMs: number;
   readonly verifyMs: number;
+  /** Choosing tokens, and telling of them. */
+  readonly commitMs: number;
 }
 
 /**
@@ -79,7 +81,8 @@ export async function decodeRound(
     await breathe();
   }
   learn(outcomes, drafts, verifyMs);
-  return { sequences: outcomes, draftMs: drafted - started, verifyMs };
+  const commitMs = performance.now() - drafted - verifyMs;
+  return { sequences: outcomes, draftMs: drafted - started, verifyMs, commitMs };
 }
 
 function commit(

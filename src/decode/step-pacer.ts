@@ -17,8 +17,8 @@ export class StepPacer {
   #promptRowMs: number | null = null;
 
   /**
-   * @param maxStepMs that a step should take at most, its drafts included, while answers are being streamed; where decoding
-   *   takes more than half of it, prompts may double the step
+   * @param maxStepMs that a step should take at most while answers are being streamed, its drafts and what is done with its
+   *   rows included; where decoding takes more than half of it, prompts may double the step
    */
   constructor(maxStepMs: number) {
     this.#maxStepMs = maxStepMs;

@@ -371,13 +371,13 @@ export class DecodeEngine implements Engine {
     return this.#prefixes.enabled && this.#parts.target.recurrent !== undefined;
   }
 
-  #deliver(requests: readonly RunningRequest[], { sequences, draftMs, verifyMs }: RoundOutcome): void {
+  #deliver(requests: readonly RunningRequest[], { sequences, draftMs, verifyMs, commitMs }: RoundOutcome): void {
     const outcomes = new Map(sequences.map((outcome) => [outcome.sequence, outcome]));
     const promptRows = sequences.reduce((sum, outcome) => sum + outcome.promptRows, 0);
     const rounds = this.#rounds(requests, outcomes);
     const shadows = this.#shadows(requests, outcomes);
     const decodes = sequences.some(({ round }) => round !== null);
-    this.#pacer.observe(promptRows, decodes, draftMs + verifyMs);
+    this.#pacer.observe(promptRows, decodes, draftMs + verifyMs + commitMs);
     // Counted before it is passed on: whoever reads an answer finds it in the counters.
     for (const observer of this.#parts.observers) {
       observer.onStep({
@@ -522,9 +522,12 @@ export class DecodeEngine implements Engine {
     });
     running.start(started);
     this.#statistics.onStart(started.drafter);
-    const queried = this.#prefixes.enabled && running.shadows.length === 0 ? request.promptTokens.length : 0;
+    const lookedUp = this.#prefixes.enabled && running.shadows.length === 0 && (request.promptLogprobs ?? null) === null;
     for (const observer of this.#parts.observers) {
-      observer.onStart(request, { queriedTokens: queried, cachedTokens: started.cachedTokens });
+      observer.onStart(request, {
+        queriedTokens: lookedUp ? request.promptTokens.length : 0,
+        cachedTokens: started.cachedTokens,
+      });
     }
   }
 

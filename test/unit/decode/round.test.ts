@@ -61,6 +61,22 @@ describe('a drafter that is', () => {
   });
 });
 
+it('a round tells apart what the step takes and what its rows do', async () => {
+  const BUSY_MS = 5;
+  const target = openTarget({
+    nextLogits: (prefix) => {
+      const end = performance.now() + BUSY_MS;
+      while (performance.now() < end);
+      return nextLogits(prefix);
+    },
+    duringStep: () => new Promise((resolve) => setTimeout(resolve, 3 * BUSY_MS)),
+  });
+  using sequence = start(target, { prompt: PROMPT }, null);
+  const { verifyMs, commitMs } = await round(target, [sequence]);
+  expect(verifyMs).toBeGreaterThan(2 * BUSY_MS);
+  expect(commitMs).toBeGreaterThanOrEqual(BUSY_MS);
+});
+
 describe('a prompt that is longer than a step', () => {
   it('is computed in chunks, with logits for its last row only, and drafts begin behind it', async () => {
     const target = openTarget({ maxRows: 4 });

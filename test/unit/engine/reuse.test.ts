@@ -47,6 +47,14 @@ describe('a prompt that begins like an earlier sequence', () => {
     expect(computed).toBe(60 + 1 + 3 + 20);
   });
 
+  it('is computed all the same where its logprobs are told, and nothing is looked up', async () => {
+    const { engine, recorder } = openEngine({ nextLogits, maxCaches: 40, cacheBytesPerPosition: 1, limits });
+    await answerOf(engine.generate(request(prompt(60), LIMIT), NEVER));
+    const { finish } = await answerOf(engine.generate(request(prompt(60), { ...LIMIT, promptLogprobs: 0 }), NEVER));
+    expect(finish.cachedTokens).toBe(0);
+    expect(recorder.starts.map(({ queriedTokens }) => queriedTokens)).toEqual([60, 0]);
+  });
+
   it('goes on where the earlier answer ended, as a chat does', async () => {
     const { engine } = openEngine({ nextLogits, maxCaches: 40, cacheBytesPerPosition: 1, limits });
     const first = await answerOf(engine.generate(request(prompt(30), LIMIT), NEVER));
