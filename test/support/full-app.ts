@@ -1,6 +1,7 @@
 /** An application in which nothing is switched off, on a fake engine. */
 import type { SwapRecord } from '../../src/engine/engine.ts';
 import { createApp } from '../../src/server/app.ts';
+import { DEFAULT_SERVER_CONFIG, type RequestLimits } from '../../src/server/server-config.ts';
 import { ValidationJobs } from '../../src/server/validation/validation-jobs.ts';
 import { drafterStatus } from './drafter-status.ts';
 import type { FakeEngineOptions } from './fake-engine.ts';
@@ -25,9 +26,14 @@ const SWAP: SwapRecord = {
 };
 
 /** The drafter `a` can be swapped and measured; each measurement ends at once. */
-export function createFullApp(engine: FakeEngineOptions = {}): FullApp {
+export function createFullApp(engine: FakeEngineOptions = {}, limits: Partial<RequestLimits> = {}): FullApp {
   const fixture = createServerFixture({
-    config: { apiKeys: ['k'], allowTrace: true, allowDrafterSwap: true },
+    config: {
+      apiKeys: ['k'],
+      allowTrace: true,
+      allowDrafterSwap: true,
+      limits: { ...DEFAULT_SERVER_CONFIG.limits, ...limits },
+    },
     engine: {
       loadDrafter: () => SWAP,
       drafterStatus: () => [
