@@ -22,7 +22,7 @@ export interface SessionOptions {
 }
 
 const ALL_OPTIMIZATIONS = 99;
-/** All that do not rewrite weights for a processor. */
+/** All but those that rewrite graphs and weights for a kind of processor, for which values of weights are looked for in files. */
 const EXTENDED_OPTIMIZATIONS = 2;
 
 export class Session implements Disposable {
@@ -53,7 +53,7 @@ export class Session implements Disposable {
     const sessionOptions = make(api, 'createSessionOptions', [], 'create session options');
     try {
       check(api, api.disablePerSessionThreads(sessionOptions), 'use the shared threads');
-      const level = unpacked ? EXTENDED_OPTIMIZATIONS : ALL_OPTIMIZATIONS;
+      const level = unpacked || device.kind === 'cuda' ? EXTENDED_OPTIMIZATIONS : ALL_OPTIMIZATIONS;
       check(api, api.setSessionGraphOptimizationLevel(sessionOptions, level), 'set the optimisation level');
       const config = {
         'session.model_external_initializers_file_folder_path': import.meta.dirname,
