@@ -339,9 +339,11 @@ describe('messages', () => {
     expect(engine.encoded.at(-1)!.addSpecialTokens).toBe(true);
   });
 
-  test('that a template makes too long are refused', async () => {
-    const { refused } = setUp('', { engine: { generationPrompt: 'x'.repeat(9000) } });
+  test('that a template makes too long are refused before they are encoded', async () => {
+    const { refused, engine } = setUp('', { engine: { generationPrompt: 'x'.repeat(9000) } });
     expect(await refused({})).toMatchObject({ code: 'context_length_exceeded', param: 'messages' });
+    // Counting their tokens would keep everybody waiting.
+    expect(engine.encoded).toEqual([]);
   });
 });
 
