@@ -6,6 +6,7 @@ import { diagnoseCommand } from './cli/diagnose-options.ts';
 import { exportHardCommand } from './cli/export-hard-options.ts';
 import { importCommand } from './cli/import-command.ts';
 import { inspectCommand } from './cli/inspect-command.ts';
+import { loadCommand } from './cli/load-options.ts';
 import { pullCommand } from './cli/pull-command.ts';
 import { recordCommand } from './cli/record-options.ts';
 import { serveCommand } from './cli/serve-options.ts';
@@ -33,6 +34,7 @@ const program = new Command('blockdraft')
       (await import('./cli/export-hard.ts')).runExportHard(folder, options),
     ),
   )
+  .addCommand(loadCommand().action(async (script, options) => (await import('./cli/load.ts')).runLoad(script, options)))
   .addCommand(pullCommand())
   .addCommand(importCommand())
   .addCommand(inspectCommand());

@@ -1,0 +1,62 @@
+/** Summaries that compare load levels or variants: a table in place of the long list. */
+import type { Tags } from './types.ts';
+
+/** What `handleSummary` gets. */
+export interface SummaryData {
+  readonly metrics: Readonly<
+    Record<
+      string,
+      {
+        readonly values: Readonly<Record<string, number>>;
+        readonly thresholds?: Readonly<Record<string, { readonly ok: boolean }>>;
+      }
+    >
+  >;
+}
+
+/** The metrics that a table shows, and a figure that makes k6 keep their sub-metrics. */
+export const LEVEL_METRICS: Readonly<Record<string, string>> = {
+  llm_ttft: 'p(95)',
+  llm_tpot: 'p(95)',
+  llm_e2e: 'p(95)',
+  llm_goodput: 'rate',
+  llm_errors: 'count',
+  llm_output_tokens: 'count',
+  spec_acceptance_length: 'avg',
+  spec_acceptance_rate: 'rate',
+  dropped_iterations: 'count',
+};
+
+/** @param tags that pick one level */
+export function figure(data: SummaryData, metric: string, tags: Tags, value: string): number {
+  const inside = Object.entries(tags)
+    .map(([tag, text]) => `${tag}:${text}`)
+    .join(',');
+  return data.metrics[`${metric}{${inside}}`]?.values[value] ?? 0;
+}
+
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => (row[column] ?? '').length)));
+  const line = (row: readonly string[]) => `  ${row.map((cell, i) => cell.padStart(widths[i] ?? 0)).join('  ')}`;
+  return [line(header), `  ${widths.map((width) => '-'.repeat(width)).join('  ')}`, ...rows.map(line)].join('\n');
+}
+
+/** Thresholds that were crossed, but for those that only keep a sub-metric. */
+export function crossedThresholds(data: SummaryData): string {
+  const crossed = Object.entries(data.metrics).flatMap(([name, { thresholds = {} }]) =>
+    Object.entries(thresholds)
+      .filter(([, { ok }]) => !ok)
+      .map(([source]) => `  ✗ ${name}: ${source}`),
+  );
+  return crossed.length === 0 ? '  ✓ all thresholds hold' : crossed.join('\n');
+}
+
+export function milliseconds(value: number): string {
+  return value < 100 ? value.toFixed(1) : value.toFixed(0);
+}
+
+/** Where the script is told to (`SUMMARY=file`), the whole data too. */
+export function outputs(data: SummaryData, text: string): Record<string, string> {
+  const file = __ENV['SUMMARY'];
+  return { stdout: `\n${text}\n\n`, ...(file === undefined ? {} : { [file]: JSON.stringify(data, null, 2) }) };
+}
