@@ -133,7 +133,7 @@ describe('a client that goes away', () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     request.destroy();
     await until('the request is logged', () => log.length > 0);
-    expect(log.map(({ level, fields }) => [level, fields['error']])).toEqual([['info', 'aborted']]);
+    expect(log.map(({ level, fields }) => [level, fields['errorCode']])).toEqual([['info', 'aborted']]);
   });
 
   test('slowly is waited for: the engine is held back, and the answer is whole', async () => {

@@ -54,6 +54,39 @@ describe('the openai client', () => {
     ]);
   });
 
+  test('gets logprobs of a completion and of a chat, whole and streamed', async () => {
+    const { client } = await setUp({ engine: { script: () => ({ text: 'aé', accepts: [1] }) } });
+    const asked = { model: 'fake-model', temperature: 0 } as const;
+    const completion = await client.completions.create({ ...asked, prompt: 'hi', logprobs: 1, echo: true });
+    expect(completion.choices[0]).toMatchObject({
+      text: 'hiaé',
+      logprobs: {
+        tokens: ['<104>', '<105>', '<97>', '<195>', '<169>', '<256>'],
+        token_logprobs: [null, -1.5, -0.5, -1.5, -0.5, -1.5],
+        text_offset: [0, 1, 2, 3, 3, 4],
+      },
+    });
+    const chat = await client.chat.completions.create({ ...asked, messages, logprobs: true, top_logprobs: 1 });
+    const told = chat.choices[0]?.logprobs?.content;
+    expect(told?.[1]).toEqual({
+      token: '<195>',
+      logprob: -1.5,
+      bytes: [195],
+      top_logprobs: [{ token: '<196>', logprob: -0.5, bytes: [196] }],
+    });
+    const streamed: unknown[] = [];
+    for await (const chunk of await client.chat.completions.create({
+      ...asked,
+      messages,
+      logprobs: true,
+      top_logprobs: 1,
+      stream: true,
+    })) {
+      streamed.push(...(chunk.choices[0]?.logprobs?.content ?? []));
+    }
+    expect(streamed).toEqual(told);
+  });
+
   test('streams a chat, with usage', async () => {
     const { client } = await setUp();
     const stream = await client.chat.completions.create({
@@ -121,11 +154,11 @@ describe('the openai client sees its own kind of error for', () => {
 
   test('a field that is not supported', async () => {
     const { client } = await setUp();
-    const error = await ask(client, { logprobs: true }).catch((thrown: unknown) => thrown);
+    const error = await ask(client, { store: true }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(BadRequestError);
     expect(error).toMatchObject({
       status: 400,
-      param: 'logprobs',
+      param: 'store',
       code: 'unsupported_parameter',
       type: 'invalid_request_error',
     });
