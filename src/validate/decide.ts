@@ -29,6 +29,12 @@ export interface Measurements {
   readonly lookupRecall: Estimate;
   readonly lookupTau: number;
   readonly overconfidence: Estimate;
+  /** What adding one to the weights of norms gained; null: not asked, or nothing. The rest was measured with it. */
+  readonly normOffset: AcceptanceGain | null;
+  /** Share of them that are negative. */
+  readonly negativeNorms: number;
+  /** Tensors whose values 16-bit floats cannot hold. */
+  readonly beyondHalf: readonly string[];
   readonly fcNorms: readonly number[];
   readonly notFinite: readonly string[];
   readonly maskTokenId: number;
@@ -51,7 +57,9 @@ type Unranked = Omit<Finding, 'rank'>;
 
 export function decide(m: Measurements): { readonly findings: readonly Finding[]; readonly notes: readonly Note[] } {
   const findings: Unranked[] =
-    m.notFinite.length > 0 ? [brokenWeights(m)] : [...deadTapFinding(m), ...servingFindings(m), ...trainingFindings(m)];
+    m.notFinite.length > 0
+      ? [brokenWeights(m)]
+      : [...normOffsetFinding(m), ...deadTapFinding(m), ...servingFindings(m), ...trainingFindings(m)];
   return {
     findings: findings.map((finding, index) => ({ ...finding, rank: index + 1 })),
     notes: notesOn(m, findings),
@@ -75,6 +83,24 @@ function deadTaps({ fcNorms }: Measurements): readonly number[] {
 
 function describeDead(m: Measurements, tap: number): string {
   return `the columns of fc that take tap ${tap} (${m.tapNames[tap]}) are all zero: whatever it holds, the drafter does not see it`;
+}
+
+function normOffsetFinding({ normOffset, negativeNorms }: Measurements): Unranked[] {
+  if (normOffset === null) return [];
+  return [
+    {
+      fault: 'norm-offset',
+      confidence: confidence(Math.max(normOffset.servedGain.p, normOffset.forcedGain.p)),
+      effect: normOffset.servedGain.value,
+      evidence: [
+        `${percent(negativeNorms)} of the weights of its norms are negative, as those of no ordinary RMSNorm are`,
+        describeGain('one added to each of them', normOffset, Math.max(normOffset.servedGain.p, normOffset.forcedGain.p)),
+      ],
+      advice:
+        'add 1 to the weights of all norms when the drafter is exported: it was trained with norms that multiply by 1 + weight, and DFlash ' +
+        'drafters are served with norms that multiply by the weight',
+    },
+  ];
 }
 
 /** Certain whatever it costs, and said before what follows from it: without one tap the others are out of balance. */
@@ -324,11 +350,12 @@ function notesOn(m: Measurements, findings: readonly Unranked[]): Note[] {
       evidence: `${signed(longer.servedGain.value)} tokens per round (95 % interval ${interval(longer.servedGain)})`,
     });
   }
-  const half = m.probes.find(({ probe, fault }) => fault === null && probe.includes('16-bit'));
-  if (half !== undefined && half.servedGain.high < -LEAST_EFFECT * (half.servedTau - half.servedGain.value)) {
+  for (const half of m.probes.filter(({ probe, fault }) => fault === null && probe.includes('16-bit'))) {
+    if (half.servedGain.high >= -LEAST_EFFECT * (half.servedTau - half.servedGain.value)) continue;
+    const tensors = half.probe.startsWith('weights') ? `; beyond their range: ${m.beyondHalf.slice(0, 4).join(', ')}` : '';
     notes.push({
-      note: 'it must not be served with taps in 16-bit floats (float16): keep them in bfloat16 or float32',
-      evidence: `${signed(half.servedGain.value)} tokens per round (95 % interval ${interval(half.servedGain)})`,
+      note: `it must not be served with ${half.probe} (float16): keep them in bfloat16 or float32`,
+      evidence: `${signed(half.servedGain.value)} tokens per round (95 % interval ${interval(half.servedGain)})${tensors}`,
     });
   }
   if (m.eosTokenIds.includes(m.maskTokenId)) {

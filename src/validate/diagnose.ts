@@ -14,10 +14,18 @@ import { loadTokenizer, type Tokenizer } from '../text/tokenizer.ts';
 import { decide } from './decide.ts';
 import type { AcceptanceReport, Diagnosis } from './diagnosis.ts';
 import { ownLabels, pooledAcceptance, type SequenceAcceptance, sequenceAcceptance } from './evidence/acceptance-walk.ts';
-import { acceptanceGain, evaluateAssumption, forcedRatios, reportOf, servedRatios } from './evidence/evaluate-assumption.ts';
+import {
+  type AcceptanceGain,
+  acceptanceGain,
+  evaluateAssumption,
+  forcedRatios,
+  reportOf,
+  servedRatios,
+} from './evidence/evaluate-assumption.ts';
 import { lookupDrafts } from './evidence/lookup-baseline.ts';
 import { promptForms, recordForm } from './evidence/prompt-forms.ts';
 import { searchCounterfactuals } from './evidence/search-counterfactuals.ts';
+import { SIGNIFICANCE } from './evidence/select-change.ts';
 import { accuracyFall, conditionalAccuracy, decayPerSlot } from './evidence/slot-profile.ts';
 import { confidenceBySlot, lookupRecall, overconfidence, splitCategories } from './evidence/symptoms.ts';
 import { teacherAgreement } from './evidence/teacher-agreement.ts';
@@ -27,6 +35,7 @@ import { DrafterProbe } from './probe/drafter-probe.ts';
 import { FeatureSource } from './probe/feature-source.ts';
 import { maskCandidates } from './probe/mask-candidates.ts';
 import type { Predictions } from './probe/predictions.ts';
+import { roundToHalf } from './probe/round-to-half.ts';
 import { TargetHead } from './probe/target-head.ts';
 import type { DiagnosisPrompt } from './recording/prompt.ts';
 import { recordAnswers } from './recording/record-answers.ts';
@@ -64,6 +73,10 @@ function readConfig(folder: string, targetLayers: number): DflashConfig {
   }
 }
 
+type ChangeWeights = (name: string, values: Float32Array) => void;
+
+/** Share of negative weights of norms from which on they may be differences from one. */
+const LEAST_NEGATIVE_NORMS = 0.1;
 /** Sequences decoded together while recording. */
 const SEQUENCES_AT_ONCE = 8;
 const ROWS_AT_ONCE = 256;
@@ -103,7 +116,7 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
     const norm = { weight: normFactors(spec, finalNormWeight(spec)), epsilon: spec.normEpsilon };
     const head = await TargetHead.open(runtime, borrowed, norm);
     opened.push(head);
-    const probe = await DrafterProbe.open({
+    const probeOptions = {
       runtime,
       folder: options.drafter,
       config,
@@ -112,8 +125,13 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
       features: new FeatureSource(head, config.targetHidden),
       cacheDir: options.cacheDir,
       ...withSignal,
-    });
-    opened.push(probe);
+    };
+    const openProbe = async (changeWeights?: ChangeWeights) => {
+      const probe = await DrafterProbe.open({ ...probeOptions, ...(changeWeights === undefined ? {} : { changeWeights }) });
+      opened.push(probe);
+      return probe;
+    };
+    const probe = await openProbe();
     const recorded = await recordAnswers({
       target,
       maxTokens: options.maxTokens,
@@ -122,7 +140,7 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
       ...withSignal,
     });
     const kept = recorded.filter(({ tokens, answerStart }) => tokens.length - answerStart >= 2);
-    return await measure({ options, loaded, probe, head, tokenizer, template, sequences: kept });
+    return await measure({ options, loaded, served: probe, openProbe, head, tokenizer, template, sequences: kept });
   } finally {
     for (const disposable of opened.reverse()) disposable[Symbol.dispose]();
     await target[Symbol.asyncDispose]();
@@ -132,35 +150,52 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
 interface Parts {
   readonly options: DiagnoseOptions;
   readonly loaded: LoadedTarget;
-  readonly probe: DrafterProbe;
+  /** The drafter as it is served. */
+  readonly served: DrafterProbe;
+  /** The drafter with other weights. */
+  readonly openProbe: (changeWeights: ChangeWeights) => Promise<DrafterProbe>;
   readonly head: TargetHead;
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate;
   readonly sequences: readonly RecordedSequence[];
 }
 
-async function measure({ options, loaded, probe, head, tokenizer, template, sequences }: Parts): Promise<Diagnosis> {
+async function measure({
+  options,
+  loaded,
+  served,
+  openProbe,
+  head,
+  tokenizer,
+  template,
+  sequences,
+}: Parts): Promise<Diagnosis> {
   const { target } = loaded;
-  const { config } = probe;
+  const { config } = served;
   const { signal } = options;
   const withSignal = signal === undefined ? {} : { signal };
   const modelConfig = readModelConfig(options.target);
   const weights = await checkWeights(await openCheckpoint(options.drafter), config.taps.length);
   const declared = declaredAssumption(config, target.facts.layers);
 
-  const headRows = probe.keptTokens?.ids.length ?? config.draftVocab;
-  const declaredPredictions = await predictAll(probe, sequences, declared, signal);
+  const headRows = served.keptTokens?.ids.length ?? config.draftVocab;
+  const declaredPredictions = await predictAll(served, sequences, declared, signal);
   const declaredAcceptance = declaredPredictions.map((predictions, i) =>
     sequenceAcceptance(predictions, ownLabels(sequences[i] as RecordedSequence)),
   );
 
   const screening = screeningSequences(sequences, config.blockSize, multiplicationsPerRow(config, headRows));
+  const normOffset =
+    weights.negativeNorms < LEAST_NEGATIVE_NORMS
+      ? null
+      : await askNormOffset({ served, openProbe, sequences, declared }, signal);
+  const probe = normOffset?.probe ?? served;
   const search = await searchCounterfactuals({
     probe,
     sequences,
     screening,
     declared,
-    base: declaredAcceptance,
+    base: normOffset?.acceptance ?? declaredAcceptance,
     facts: {
       targetLayers: target.facts.layers,
       targetRope: modelConfig.spec.rope,
@@ -173,7 +208,9 @@ async function measure({ options, loaded, probe, head, tokenizer, template, sequ
 
   const { assumption, acceptance, slotShift } = search;
   const predictions =
-    search.changes.length === 0 ? declaredPredictions : await predictAll(probe, sequences, assumption, signal);
+    search.changes.length === 0 && normOffset === null
+      ? declaredPredictions
+      : await predictAll(probe, sequences, assumption, signal);
   const plan = teacherPlan(sequences, target.facts.layers, config.taps, target.facts.hiddenSize * target.facts.vocabSize);
   const teacher = await teacherAgreement({
     head,
@@ -187,6 +224,11 @@ async function measure({ options, loaded, probe, head, tokenizer, template, sequ
   const half = await evaluateAssumption(probe, screening, { ...assumption, tapPrecision: 'f16' }, slotShift, signal);
   const whole = await evaluateAssumption(probe, screening, assumption, slotShift, signal);
   const probes = [...search.reports, reportOf('taps in 16-bit floats', null, half.length, acceptanceGain(half, whole))];
+  if (options.weights === 'f32' && weights.beyondHalf.length > 0) {
+    const rounded = await openProbe((_, values) => roundToHalf(values));
+    const gain = acceptanceGain(await evaluateAssumption(rounded, screening, assumption, slotShift, signal), whole);
+    probes.push(reportOf('weights in 16-bit floats', null, whole.length, gain));
+  }
   options.onProgress?.('measuring', 1, 3);
   const promptOf = new Map(options.prompts.map((prompt) => [prompt.id, prompt]));
   const prompts = sequences.map(({ id }) => promptOf.get(id) as DiagnosisPrompt);
@@ -221,6 +263,9 @@ async function measure({ options, loaded, probe, head, tokenizer, template, sequ
     lookupRecall: recall,
     lookupTau: pooledAcceptance(lookupAcceptance).servedTau,
     overconfidence: overconfidence(sequences, predictions),
+    normOffset: normOffset?.gain ?? null,
+    negativeNorms: weights.negativeNorms,
+    beyondHalf: weights.beyondHalf,
     fcNorms: weights.fcNorms,
     notFinite: weights.notFinite,
     maskTokenId: config.maskTokenId,
@@ -243,6 +288,30 @@ async function measure({ options, loaded, probe, head, tokenizer, template, sequ
       tokens: sequences.reduce((sum, { tokens, answerStart }) => sum + tokens.length - answerStart, 0),
     },
   };
+}
+
+/** Whether the drafter was trained with norms that add one to their weights, as Gemma's and Qwen3-Next's do. */
+async function askNormOffset(
+  {
+    served,
+    openProbe,
+    sequences,
+    declared,
+  }: Pick<Parts, 'served' | 'openProbe' | 'sequences'> & { readonly declared: Assumption },
+  signal: AbortSignal | undefined,
+): Promise<{
+  readonly probe: DrafterProbe;
+  readonly acceptance: readonly SequenceAcceptance[];
+  readonly gain: AcceptanceGain;
+} | null> {
+  const probe = await openProbe((name, values) => {
+    if (/norm\.weight$/.test(name)) for (let i = 0; i < values.length; i++) values[i]! += 1;
+  });
+  const base = await evaluateAssumption(served, sequences, declared, 0, signal);
+  const acceptance = await evaluateAssumption(probe, sequences, declared, 0, signal);
+  const gain = acceptanceGain(acceptance, base);
+  const helps = Math.max(gain.forcedGain.p, gain.servedGain.p) < SIGNIFICANCE && gain.servedGain.value > 0;
+  return helps ? { probe, acceptance, gain } : null;
 }
 
 async function predictAll(

@@ -37,6 +37,8 @@ export type FaultCode =
   | 'gamma-small'
   | 'gamma-large'
   | 'under-trained'
+  /** Weights of norms are differences from one, and are served as factors. */
+  | 'norm-offset'
   /** Weights that are no numbers. */
   | 'weights-broken';
 

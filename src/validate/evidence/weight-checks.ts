@@ -6,16 +6,25 @@ export interface WeightChecks {
   readonly fcNorms: readonly number[];
   /** Tensors with values that are no finite numbers. */
   readonly notFinite: readonly string[];
-  /** Norm weights [size] that are zero throughout. */
-  readonly zeroNorms: readonly string[];
+  /** Share of the weights of norms that are negative: trained ones hardly ever are, unless they stand for differences from one. */
+  readonly negativeNorms: number;
+  /** Tensors with values that 16-bit floats cannot hold, or hold badly. */
+  readonly beyondHalf: readonly string[];
 }
 
 const ROWS_AT_ONCE = 1024;
+/** Of 16-bit floats: the largest, and the smallest with all of their precision. */
+const LARGEST_HALF = 65504;
+const SMALLEST_HALF = 2 ** -14;
+/** Share of a tensor's sum of squares that may lie below the latter. */
+const LARGEST_LOSS = 1e-3;
 
 /** @param taps that share the columns of `fc` */
 export async function checkWeights(checkpoint: Checkpoint, taps: number): Promise<WeightChecks> {
   const notFinite: string[] = [];
-  const zeroNorms: string[] = [];
+  const beyondHalf: string[] = [];
+  let norms = 0;
+  let negative = 0;
   let fcNorms: readonly number[] = [];
   for (const name of checkpoint.names) {
     const { shape } = checkpoint.tensor(name);
@@ -24,6 +33,10 @@ export async function checkWeights(checkpoint: Checkpoint, taps: number): Promis
     const squares = new Float64Array(name === 'fc.weight' ? taps : 1);
     const width = columns / squares.length;
     let finite = true;
+    let tooLarge = false;
+    let small = 0;
+    const isNorm = shape.length === 1 && /norm\.weight$/.test(name);
+    if (isNorm) norms += rows;
     for (let first = 0; first < rows; first += ROWS_AT_ONCE) {
       const values = await checkpoint.readRows(name, first, Math.min(first + ROWS_AT_ONCE, rows));
       for (let i = 0; i < values.length; i++) {
@@ -31,11 +44,16 @@ export async function checkWeights(checkpoint: Checkpoint, taps: number): Promis
         finite &&= Number.isFinite(value);
         const part = squares.length === 1 ? 0 : Math.floor((i % columns) / width);
         squares[part]! += value * value;
+        const size = Math.abs(value);
+        tooLarge ||= size > LARGEST_HALF;
+        if (size < SMALLEST_HALF) small += value * value;
+        if (isNorm && value < 0) negative++;
       }
     }
     if (!finite) notFinite.push(name);
-    if (shape.length === 1 && squares[0] === 0) zeroNorms.push(name);
+    const total = squares.reduce((sum, square) => sum + square, 0);
+    if (tooLarge || small > LARGEST_LOSS * total) beyondHalf.push(name);
     if (name === 'fc.weight') fcNorms = Array.from(squares, Math.sqrt);
   }
-  return { fcNorms, notFinite, zeroNorms };
+  return { fcNorms, notFinite, negativeNorms: norms === 0 ? 0 : negative / norms, beyondHalf };
 }

@@ -39,6 +39,9 @@ const healthy: Measurements = {
   lookupRecall: estimate(0.96, 0.008),
   lookupTau: 2.4,
   overconfidence: estimate(-0.04, 0.01),
+  normOffset: null,
+  negativeNorms: 0,
+  beyondHalf: [],
   fcNorms: [8, 8.5, 9, 9.5, 12],
   notFinite: [],
   maskTokenId: 9,
@@ -135,6 +138,11 @@ describe('the decision', () => {
     ]);
     expect(findings[0]?.evidence[0]).toContain('tap 2 (layer 3) are all zero');
     expect(notes).toEqual([]);
+  });
+
+  it('finds norms whose weights are differences from one, before all else', () => {
+    const m = { ...healthy, normOffset: gain(3), negativeNorms: 0.5, fcNorms: [8, 8.5, 0, 9.5, 12] };
+    expect(decide(m).findings).toMatchObject([{ fault: 'norm-offset', effect: 3 }, { fault: 'tap-unseen' }]);
   });
 
   it('notes that 16-bit floats would cost', () => {
