@@ -2,7 +2,7 @@
 export interface GrammarLimits {
   /** Milliseconds in which a structure must compile. */
   readonly compileMs: number;
-  /** Milliseconds in which the masks of one step must be there. */
+  /** Milliseconds in which the masks of one step must be there: thousands of times what they take, as a machine may be busy. */
   readonly stepMs: number;
   /** A structure that took longer to compile does so beside the others only, never where others' masks come from. */
   readonly sharedCompileMs: number;
@@ -25,7 +25,7 @@ export interface GrammarLimits {
 
 export const DEFAULT_GRAMMAR_LIMITS: GrammarLimits = {
   compileMs: 5000,
-  stepMs: 1000,
+  stepMs: 2000,
   sharedCompileMs: 250,
   ownWorkers: 2,
   maxWaiting: 32,

@@ -13,6 +13,7 @@ import { GrammarService } from '../../src/grammar/grammar-service.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
 import { loadTokenizer, type Tokenizer } from '../../src/text/tokenizer.ts';
 import { EMBEDDED_DRAFTER, EMBEDDED_TARGET } from '../support/embedded-pair.ts';
+import { PATIENT } from '../support/patient-limits.ts';
 import { DflashPair } from './open-dflash.ts';
 
 const CITY = {
@@ -85,7 +86,7 @@ describe('structured answers of the pair in the repository', () => {
   beforeAll(async () => {
     pair = await DflashPair.open(EMBEDDED_DRAFTER, EMBEDDED_TARGET);
     tokenizer = await loadTokenizer(EMBEDDED_TARGET);
-    service = new GrammarService({ tokenizer, vocabSize: pair.target.facts.vocabSize, eosTokenIds: [EOS] });
+    service = new GrammarService({ tokenizer, vocabSize: pair.target.facts.vocabSize, eosTokenIds: [EOS], limits: PATIENT });
   });
   afterAll(async () => {
     await service[Symbol.asyncDispose]();

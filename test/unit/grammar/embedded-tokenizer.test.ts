@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { AnswerStructure } from '../../../src/core/token-rules.ts';
 import { GrammarService } from '../../../src/grammar/grammar-service.ts';
 import { loadTokenizer, type Tokenizer } from '../../../src/text/tokenizer.ts';
+import { PATIENT } from '../../support/patient-limits.ts';
 import { allowedNow } from '../../support/structure-walk.ts';
 
 const VOCAB_SIZE = 49_152;
@@ -13,7 +14,7 @@ let tokenizer: Tokenizer;
 let service: GrammarService;
 beforeAll(async () => {
   tokenizer = await loadTokenizer(join(import.meta.dirname, '../../../models/smollm2-135m-instruct'));
-  service = new GrammarService({ tokenizer, vocabSize: VOCAB_SIZE, eosTokenIds: [EOS] });
+  service = new GrammarService({ tokenizer, vocabSize: VOCAB_SIZE, eosTokenIds: [EOS], limits: PATIENT });
 });
 afterAll(() => service[Symbol.asyncDispose]());
 

@@ -88,7 +88,7 @@ describe('structures that are refused', () => {
 
 describe('structures that take long', () => {
   it('are refused in time while the event loop is free and others go on', async () => {
-    const service = serve({ compileMs: 700 });
+    const service = serve({ compileMs: 1500 });
     using other = service.open(await service.compile(regex('[ab]+c')));
     const started = performance.now();
     const hostile = service.compile(ENDLESS).catch((error: unknown) => error);
@@ -97,10 +97,10 @@ describe('structures that take long', () => {
     const [c] = tinyTokens('c') as [number];
     const answer = await walk(other, VOCAB_SIZE, (history, id) => (id === c && history.length < 20 ? -1 : id), 40);
     expect(answer.length).toBeGreaterThan(19);
-    expect(await hostile).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('more than 700 ms') });
-    expect(performance.now() - started).toBeLessThan(5000);
+    expect(await hostile).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('more than 1500 ms') });
+    expect(performance.now() - started).toBeLessThan(8000);
     const again = performance.now();
-    await expect(service.compile(ENDLESS)).rejects.toThrow('more than 700 ms');
+    await expect(service.compile(ENDLESS)).rejects.toThrow('more than 1500 ms');
     expect(performance.now() - again).toBeLessThan(100);
     await service.compile(regex('other'));
   });
@@ -127,7 +127,7 @@ describe('structures that take long', () => {
   });
 
   it('end the answer when masks do not come in time; others go on in another worker', async () => {
-    const service = serve({ stepMs: 400, compileMs: 20_000, sharedCompileMs: 20_000 });
+    const service = serve({ stepMs: 1000, compileMs: 20_000, sharedCompileMs: 20_000 });
     const [a, b] = tinyTokens('ab') as [number, number];
     using other = service.open(await service.compile(regex('(ab)*c')));
     await other.prepare!([]);
@@ -140,7 +140,7 @@ describe('structures that take long', () => {
     const refusal = await Promise.resolve(following)
       .then(() => slow.prepare!(draft))
       .catch((error: unknown) => error);
-    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('more than 400 ms') });
+    expect(refusal).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('more than 1000 ms') });
     expect(await going).toBe(3);
     await other.prepare!([b]);
     expect(allowedNow(other, VOCAB_SIZE)).toEqual([b]);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AnswerStructure } from '../../../src/core/token-rules.ts';
 import { GrammarService } from '../../../src/grammar/grammar-service.ts';
 import { END, SPECIAL, TINY_TOKENIZER, tinyText, tinyTokens, VOCAB_SIZE } from '../../support/grammar-vocabulary.ts';
+import { PATIENT } from '../../support/patient-limits.ts';
 import { allowedNow, seededRandom, type Wish, walk, walkWithDrafts } from '../../support/structure-walk.ts';
 
 const PERSON = {
@@ -73,7 +74,7 @@ function random(seed: number): Wish {
 describe('structures', () => {
   let service: GrammarService;
   beforeAll(() => {
-    service = new GrammarService({ tokenizer: TINY_TOKENIZER, vocabSize: VOCAB_SIZE, eosTokenIds: [END] });
+    service = new GrammarService({ tokenizer: TINY_TOKENIZER, vocabSize: VOCAB_SIZE, eosTokenIds: [END], limits: PATIENT });
   });
   afterAll(() => service[Symbol.asyncDispose]());
 
