@@ -254,7 +254,10 @@ export function serveCommand() {
         .default([] as readonly string[], 'none'),
     )
     .addOption(
-      new Option('--reasoning-parser <parser>', 'tell <think> … </think> apart from content; auto: if the model has tokens for it')
+      new Option(
+        '--reasoning-parser <parser>',
+        'tell <think> … </think> apart from content; auto: if the model has tokens for it',
+      )
         .env('BLOCKDRAFT_REASONING_PARSER')
         .choices(['auto', 'qwen3', 'none'] as const)
         .default('auto' as const),
