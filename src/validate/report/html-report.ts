@@ -170,6 +170,7 @@ function rankChart({ rejections: { byRank, rejected } }: Report): string {
 }
 
 function contextChart({ byContextLength }: Report): string {
+  if (byContextLength.length < 2) return '';
   return barChart({
     title: 'Tokens per round by context length',
     xLabel: 'position of the anchor',
@@ -232,15 +233,15 @@ function categoryTable({ categories, overall, forcedCategories, forced }: Report
 
 function definitions(overall: Acceptance): string {
   return htmlTable(
-    ['acceptance, all definitions', 'value', 'as in'],
+    ['acceptance, all definitions', 'value'],
     [
-      ['tokens delivered per round', formatInterval(overall.emittedPerStep, 3), 'z-lab'],
-      ['1 + accepted / drafts, pooled', formatInterval(overall.meanAcceptanceLength, 3), 'vLLM, AIPerf'],
-      ['1 + accepted / drafts, mean over requests', formatInterval(overall.macroMeanAcceptanceLength, 3), 'z-lab (macro)'],
-      ['all tokens / rounds', formatInterval(overall.completionPerVerify, 3), 'SGLang'],
-      ['accepted / drafted', formatInterval(overall.draftAcceptanceRate, 3), 'vLLM, llama.cpp'],
-      ['accepted / compared', formatInterval(overall.evaluatedRate, 3), 'ONNX Runtime GenAI'],
-      ['drafted share of the text', formatInterval(overall.draftedShare, 3), 'dflash-mlx'],
+      ['tokens delivered per round (z-lab)', formatInterval(overall.emittedPerStep, 3)],
+      ['1 + accepted / drafts, pooled (vLLM, AIPerf)', formatInterval(overall.meanAcceptanceLength, 3)],
+      ['1 + accepted / drafts, mean over requests (z-lab, macro)', formatInterval(overall.macroMeanAcceptanceLength, 3)],
+      ['all tokens / rounds (SGLang)', formatInterval(overall.completionPerVerify, 3)],
+      ['accepted / drafted (vLLM, llama.cpp)', formatInterval(overall.draftAcceptanceRate, 3)],
+      ['accepted / compared (ONNX Runtime GenAI)', formatInterval(overall.evaluatedRate, 3)],
+      ['drafted share of the text (dflash-mlx)', formatInterval(overall.draftedShare, 3)],
     ],
   );
 }
@@ -250,6 +251,9 @@ function slotTable({ overall, forced, consistency, rejections }: Report): string
   return htmlTable(
     [
       'slot',
+      'accepted',
+      'inside',
+      'compared',
       'of drafts %',
       'of proposed %',
       'of inside %',
@@ -261,6 +265,7 @@ function slotTable({ overall, forced, consistency, rejections }: Report): string
     ],
     overall.perPosition.map((accepted, slot) => [
       String(slot + 1),
+      ...countsAt(overall, slot),
       share(accepted),
       share(overall.perPositionProposed[slot]),
       share(overall.perPositionInside[slot]),
@@ -271,6 +276,11 @@ function slotTable({ overall, forced, consistency, rejections }: Report): string
       share(rejections.probabilityBySlot[slot]),
     ]),
   );
+}
+
+function countsAt({ countsBySlot }: Acceptance, slot: number): readonly string[] {
+  const { accepted = 0, inside = 0, compared = 0 } = countsBySlot[slot] ?? {};
+  return [accepted, inside, compared].map(String);
 }
 
 function splitTable({ byFinish, byContextLength, byTemperature, endings }: Report): string {

@@ -38,6 +38,19 @@ export const acceptanceSchema = z.object({
   conditionalProposed: intervals,
   /** By slot: accepted / drafts in which it was compared with the target's choice. */
   conditionalEvaluated: intervals,
+  /** By slot: what the shares above divide, and by what. */
+  countsBySlot: z.array(
+    z.object({
+      accepted: count,
+      drafts: count,
+      /** Drafts that had the slot, and those that had it inside the answer. */
+      proposed: count,
+      inside: count,
+      /** Drafts that had the slot and accepted all before it, and those in which it was compared. */
+      reached: count,
+      compared: count,
+    }),
+  ),
   /** [K + 1] rounds that accepted exactly j tokens. */
   acceptanceHistogram: z.array(count),
   acceptanceHistogramByDraftLength: z.record(z.string(), z.array(count)),

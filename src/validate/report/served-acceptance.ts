@@ -38,7 +38,14 @@ export function servedAcceptance(answers: readonly CountedAnswer[], maxDraftToke
   const accepted = (answer: CountedAnswer) => sum(drafts(answer), (round) => round.accepted);
   const emitted = (answer: CountedAnswer) => sum(drafts(answer), (round) => round.emitted);
   const places = Array.from({ length: maxDraftTokens }, (_, place) => place);
-  const bySlot = (divides: (round: CountedAnswer['rounds'][number], place: number) => boolean) =>
+  type Divides = (round: CountedAnswer['rounds'][number], place: number) => boolean;
+  const proposed: Divides = ({ drafted }, place) => drafted > place;
+  const inside: Divides = ({ slotsInside }, place) => slotsInside > place;
+  const reached: Divides = ({ drafted, accepted: held }, place) => drafted > place && held >= place;
+  const compared: Divides = ({ evaluated }, place) => evaluated > place;
+  const count = (place: number, counts: Divides) =>
+    answers.reduce((total, answer) => total + drafts(answer).filter((round) => counts(round, place)).length, 0);
+  const bySlot = (divides: Divides) =>
     places.map((place) =>
       ratio(
         (answer) => drafts(answer).filter((round) => round.accepted > place && divides(round, place)).length,
@@ -61,10 +68,18 @@ export function servedAcceptance(answers: readonly CountedAnswer[], maxDraftToke
     fullBlocks: ratio((answer) => drafts(answer).filter((round) => round.accepted === round.drafted).length, numDrafts),
     zeroBlocks: ratio((answer) => drafts(answer).filter((round) => round.accepted === 0).length, numDrafts),
     perPosition: bySlot(() => true),
-    perPositionProposed: bySlot(({ drafted }, place) => drafted > place),
-    perPositionInside: bySlot(({ slotsInside }, place) => slotsInside > place),
-    conditionalProposed: bySlot(({ drafted, accepted: held }, place) => drafted > place && held >= place),
-    conditionalEvaluated: bySlot(({ evaluated }, place) => evaluated > place),
+    perPositionProposed: bySlot(proposed),
+    perPositionInside: bySlot(inside),
+    conditionalProposed: bySlot(reached),
+    conditionalEvaluated: bySlot(compared),
+    countsBySlot: places.map((place) => ({
+      accepted: count(place, (round) => round.accepted > place),
+      drafts: count(place, () => true),
+      proposed: count(place, proposed),
+      inside: count(place, inside),
+      reached: count(place, reached),
+      compared: count(place, compared),
+    })),
     acceptanceHistogram: [...statistics.acceptanceHistogram],
     acceptanceHistogramByDraftLength: Object.fromEntries(
       Object.entries(statistics.acceptanceHistogramByDraftLength).map(([length, counts]) => [length, [...counts]]),

@@ -13,17 +13,16 @@ describe('acceptance of served answers', () => {
         round({ position: 13, draft: [5, 6, 7], accepted: 2, evaluated: 2, emitted: 2 }),
       ],
     });
-    const { perPositionProposed, perPositionInside, conditionalEvaluated, conditionalProposed } = servedAcceptance(
-      [countedAnswer(answer)],
-      3,
-      0,
-    );
+    const { perPositionProposed, perPositionInside, conditionalEvaluated, conditionalProposed, countsBySlot } =
+      servedAcceptance([countedAnswer(answer)], 3, 0);
     const values = (intervals: typeof perPositionInside) => intervals.map(({ value }) => value);
     expect(values(perPositionProposed)).toEqual([1, 1, 0]);
     expect(values(perPositionInside)).toEqual([1, 1, 0]);
     expect(countedAnswer(answer).rounds.map(({ slotsInside }) => slotsInside)).toEqual([3, 2]);
     expect(values(conditionalProposed)).toEqual([1, 1, 0]);
     expect(values(conditionalEvaluated)).toEqual([1, 1, 0]);
+    expect(countsBySlot[1]).toEqual({ accepted: 2, drafts: 2, proposed: 2, inside: 2, reached: 2, compared: 2 });
+    expect(countsBySlot[2]).toEqual({ accepted: 0, drafts: 2, proposed: 2, inside: 1, reached: 2, compared: 1 });
   });
 
   it('does not count a slot behind the end of an answer as one that failed', () => {
