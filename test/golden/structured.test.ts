@@ -87,7 +87,7 @@ describe('structured answers of the pair in the repository', () => {
     pair = await DflashPair.open(EMBEDDED_DRAFTER, EMBEDDED_TARGET);
     tokenizer = await loadTokenizer(EMBEDDED_TARGET);
     service = new GrammarService({ tokenizer, vocabSize: pair.target.facts.vocabSize, eosTokenIds: [EOS], limits: PATIENT });
-  });
+  }, 120_000);
   afterAll(async () => {
     await service[Symbol.asyncDispose]();
     await pair[Symbol.asyncDispose]();
