@@ -13,15 +13,22 @@ export const EMBEDDED_TARGET = resolve(import.meta.dirname, '../../models/smollm
 export const EMBEDDED_DRAFTER = `${EMBEDDED_TARGET}-dflash`;
 
 export interface EmbeddedOptions {
+  /** Default: the folder of the repository. */
+  readonly target?: string;
   readonly drafter: 'dflash' | 'ngram' | 'none';
   readonly weights: 'int8' | 'f32';
   readonly cacheDir: string;
 }
 
-export async function openEmbedded({ drafter, weights, cacheDir }: EmbeddedOptions): Promise<OpenedEngine> {
+export async function openEmbedded({
+  target = EMBEDDED_TARGET,
+  drafter,
+  weights,
+  cacheDir,
+}: EmbeddedOptions): Promise<OpenedEngine> {
   const opened = await openEngine({
-    target: EMBEDDED_TARGET,
-    drafters: [drafter],
+    target,
+    drafters: [drafter === 'dflash' ? EMBEDDED_DRAFTER : drafter],
     drafterModules: [],
     draftTokens: drafter === 'dflash' ? 5 : 'auto',
     weights,
