@@ -10,9 +10,10 @@ import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
+import { Admission, type ShadowOptions } from './admission.ts';
 import { AnswerRules, type Grammars, NO_PROCESSOR } from './answer-rules.ts';
-import { CacheBudget, cacheBytes } from './cache-budget.ts';
-import { pickDrafter, requestFraction, type SplitWeights } from './drafter-split.ts';
+import { DrafterExchange } from './drafter-exchange.ts';
+import { pickDrafter, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
 import { drafterStatus } from './drafter-status.ts';
 import { DrafterSwaps, type SwapRules } from './drafter-swaps.ts';
@@ -35,10 +36,8 @@ import { PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
 import { snapshotPrompts } from './prompt-snapshots.ts';
 import { RunningRequest } from './running-request.ts';
 import { SelfAudit } from './self-audit.ts';
-import { findDrafter, type ServedDrafter } from './served-drafter.ts';
-import { sharesBeginning } from './shared-beginning.ts';
+import type { ServedDrafter } from './served-drafter.ts';
 import { startRequest } from './start-request.ts';
-import { WaitingQueue } from './waiting-queue.ts';
 
 export interface DecodeEngineParts {
   /** Owned by the engine from here on. */
@@ -68,12 +67,6 @@ export interface DecodeEngineParts {
   readonly swapRules?: SwapRules;
 }
 
-export interface ShadowOptions {
-  readonly drafters: readonly string[];
-  /** Share of the requests, 0 to 1. */
-  readonly rate: number;
-}
-
 /** How long a drafter that hung is left out. */
 const QUARANTINE_MS = 60_000;
 
@@ -90,16 +83,14 @@ export class DecodeEngine implements Engine {
   readonly info: EngineInfo;
   readonly #parts: DecodeEngineParts;
   readonly #swaps: DrafterSwaps;
-  #swapping = false;
+  readonly #exchange: DrafterExchange;
   readonly #split: SplitWeights | null;
   readonly #statistics = new DrafterStatistics();
   readonly #audit: SelfAudit;
   readonly #rules: AnswerRules;
-  readonly #waiting = new WaitingQueue();
-  readonly #running: RunningRequest[] = [];
+  readonly #admission: Admission;
   readonly #pacer: StepPacer;
   readonly #prefixes: PrefixCache;
-  readonly #budget: CacheBudget;
   readonly #loop: Promise<void>;
   /** Ends the loop; requests still there are aborted. */
   readonly #stop = new AbortController();
@@ -117,8 +108,25 @@ export class DecodeEngine implements Engine {
     this.#split = parts.split ?? null;
     this.#audit = new SelfAudit(parts.auditRate ?? 0);
     this.#rules = new AnswerRules(target.facts, parts.grammars ?? null);
-    this.#budget = new CacheBudget(parts.cacheBytes ?? Number.POSITIVE_INFINITY);
     this.#prefixes = new PrefixCache(target, parts.limits.prefixCacheBytes);
+    const { maxWaiting, limits, observers, shadow = null, cacheBytes = Number.POSITIVE_INFINITY } = parts;
+    this.#admission = new Admission({
+      target,
+      drafters: () => this.#drafters,
+      prefixes: this.#prefixes,
+      maxWaiting,
+      limits,
+      cacheBytes,
+      shadow,
+    });
+    this.#exchange = new DrafterExchange({
+      swaps: this.#swaps,
+      target,
+      cacheBytes,
+      observers,
+      load: parts.loadDrafter ?? null,
+      guard: (served) => guard(served, parts),
+    });
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
     this.info = {
       model: parts.model,
@@ -142,11 +150,15 @@ export class DecodeEngine implements Engine {
     return this.#swaps.current;
   }
 
+  get #running(): RunningRequest[] {
+    return this.#admission.running;
+  }
+
   load(): EngineLoad {
     return {
       running: this.#running.length,
-      waiting: this.#waiting.length,
-      cacheUsage: this.#budget.usage,
+      waiting: this.#admission.waiting.length,
+      cacheUsage: this.#admission.budget.usage,
     };
   }
 
@@ -159,34 +171,9 @@ export class DecodeEngine implements Engine {
   }
 
   async loadDrafter(name: string, path: string): Promise<SwapRecord> {
-    const replaced = findDrafter(this.#drafters, name);
-    const { loadDrafter, target, observers } = this.#parts;
-    if (!loadDrafter || replaced === null) {
-      throw new AppError('invalid_request', `Expected a drafter that can be replaced, got ${name}; see --allow-drafter-swap`);
-    }
-    if (this.#swapping) throw new AppError('rate_limited', 'A drafter is being loaded already; try again when it is there');
-    this.#swapping = true;
     try {
-      const next = await loadDrafter(replaced, path);
-      const needed = cacheBytes(target, next.drafter, this.info.maxContext);
-      if (this.#stop.signal.aborted || needed > this.#budget.totalBytes) {
-        await next.drafter[Symbol.asyncDispose]();
-        throw this.#stop.signal.aborted
-          ? new AppError('unavailable', 'The server is shutting down')
-          : new AppError(
-              'invalid_request',
-              `Expected a drafter whose caches fit ${this.#budget.totalBytes} bytes, got ${needed}`,
-            );
-      }
-      const record = this.#swaps.replace(guard(next, this.#parts), path);
-      for (const observer of observers) observer.onSwap?.(record);
-      return record;
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      for (const observer of observers) observer.onSwapFailure?.(name, path, reason);
-      throw error;
+      return await this.#exchange.exchange(name, path, this.#stop.signal);
     } finally {
-      this.#swapping = false;
       this.#wakeUp();
     }
   }
@@ -244,7 +231,7 @@ export class DecodeEngine implements Engine {
     served.signal.addEventListener('abort', () => this.#wakeUp(), { once: true });
     served.makeProcessor = request.rules === undefined ? NO_PROCESSOR : await this.#rules.compile(request);
     this.#refuse(request);
-    this.#waiting.push(served);
+    this.#admission.waiting.push(served);
     this.#wakeUp();
     try {
       yield* served.events;
@@ -262,41 +249,8 @@ export class DecodeEngine implements Engine {
 
   /** @throws AppError as `Engine.generate` says */
   #refuse(request: GenerateRequest): void {
-    const { promptTokens } = request;
-    const { maxContext, vocabSize } = this.info;
-    findDrafter(this.#drafters, request.drafter);
     if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
-    if (promptTokens.length === 0) {
-      throw new AppError('invalid_request', 'Expected a prompt of at least one token, got an empty one', {
-        details: { param: 'prompt' },
-      });
-    }
-    const unknown = promptTokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabSize);
-    if (unknown !== undefined) {
-      throw new AppError('invalid_request', `Expected token ids of 0 to ${vocabSize - 1}, got ${unknown}`, {
-        details: { param: 'prompt' },
-      });
-    }
-    if (promptTokens.length >= maxContext) {
-      throw new AppError(
-        'context_length_exceeded',
-        `Expected a prompt shorter than the context of ${maxContext} tokens, got ${promptTokens.length}; shorten it`,
-        { details: { promptTokens: promptTokens.length, maxContext } },
-      );
-    }
-    // Requests that came a moment ago may not have been given their free sequences yet.
-    const { maxWaiting, limits } = this.#parts;
-    const free = this.info.maxSequences - this.#running.length;
-    if (this.#waiting.length >= free + maxWaiting) {
-      throw new AppError('overloaded', `${this.#waiting.length} requests are waiting already; try again later`, {
-        details: { limit: 'max_num_queued_reqs' },
-      });
-    }
-    if (this.#waiting.length >= free && this.#waiting.tokens + promptTokens.length > limits.maxWaitingTokens) {
-      throw new AppError('overloaded', `${this.#waiting.tokens} prompt tokens are waiting already; try again later`, {
-        details: { limit: 'max_num_queued_tokens' },
-      });
-    }
+    this.#admission.check(request);
   }
 
   async #run(): Promise<void> {
@@ -310,8 +264,8 @@ export class DecodeEngine implements Engine {
       }
       await this.#round();
     }
-    for (const request of [...this.#waiting, ...this.#running]) {
-      this.#remove(request);
+    for (const request of this.#admission.all) {
+      this.#admission.remove(request);
       this.#abort(request);
     }
   }
@@ -322,7 +276,7 @@ export class DecodeEngine implements Engine {
     const wake = new Promise<void>((resolve) => {
       this.#wake = () => {
         // Readers of answers that have ended leave too.
-        if (this.#waiting.length > 0 || this.#stop.signal.aborted) woken.abort();
+        if (this.#admission.waiting.length > 0 || this.#stop.signal.aborted) woken.abort();
         resolve();
       };
     });
@@ -396,21 +350,10 @@ export class DecodeEngine implements Engine {
       const outcome = started && outcomes.get(started.sequence);
       if (!started || !outcome) continue;
       const { ending } = started.sequence;
-      if (outcome.emitted.length > 0) {
-        const text = ending === null ? started.text.take() : started.text.finish();
-        const { promptLogprobs, emitted } = started.sequence;
-        const isFirst = emitted === outcome.emitted.length && promptLogprobs !== null;
-        request.emit({
-          type: 'tokens',
-          tokens: outcome.emitted,
-          text,
-          ...(outcome.logprobs === null ? {} : { logprobs: outcome.logprobs }),
-          ...(isFirst ? { promptLogprobs } : {}),
-        });
-      }
+      request.deliver(outcome);
       if (outcome.failure !== null) this.#fail(request, outcome.failure.error);
       if (outcome.failure !== null || ending === null) continue;
-      this.#remove(request);
+      this.#admission.remove(request);
       this.#retain(request);
       const { request: asked } = request;
       const { tokens, promptLength } = started.sequence;
@@ -453,11 +396,7 @@ export class DecodeEngine implements Engine {
   }
 
   #admit(): void {
-    while (this.#running.length < this.info.maxSequences) {
-      const request = this.#next();
-      // Who needs more memory than is left holds up those behind, or it would wait for ever.
-      if (request === undefined || !this.#reserve(request)) return;
-      this.#waiting.remove(request);
+    for (let request = this.#admission.take(); request !== null; request = this.#admission.take()) {
       try {
         this.#start(request);
         this.#running.push(request);
@@ -465,49 +404,6 @@ export class DecodeEngine implements Engine {
         this.#fail(request, error);
       }
     }
-  }
-
-  /** The first that waits, but for those that had better wait for a prompt under way. */
-  #next(): RunningRequest | undefined {
-    const underWay = this.#prefixes.enabled ? this.#running.flatMap((running) => running.promptUnderWay() ?? []) : [];
-    if (underWay.length === 0) return this.#waiting.first;
-    const block = this.#takesSnapshots ? SNAPSHOT_POSITIONS : 1;
-    for (const waiting of this.#waiting) {
-      const { promptTokens: tokens, cacheSalt: salt = null, promptLogprobs = null, draftTokens } = waiting.request;
-      const drafter = draftTokens === 0 ? null : findDrafter(this.#drafters, waiting.request.drafter);
-      const wanted = { tokens, salt, drafter: drafter?.drafter ?? null };
-      // Rows that are told of have to be computed.
-      if (promptLogprobs !== null || !sharesBeginning(wanted, underWay, block)) return waiting;
-    }
-    return undefined;
-  }
-
-  #reserve(running: RunningRequest): boolean {
-    const { promptTokens, maxTokens, drafter } = running.request;
-    const positions = Math.min(promptTokens.length + (maxTokens ?? this.info.maxContext), this.info.maxContext);
-    const served = findDrafter(this.#drafters, drafter);
-    const bytes = cacheBytes(this.#parts.target, served?.drafter ?? null, positions);
-    if (!this.#budget.reserve(bytes)) return false;
-    running.reservedBytes = bytes;
-    const shadows = this.#shadowsOf(running.request, served);
-    const shadowBytes = shadows.reduce((sum, { drafter: { bytesPerPosition } }) => sum + bytesPerPosition * positions, 0);
-    // No request waits for the memory of those who only watch.
-    if (shadows.length > 0 && this.#budget.reserve(shadowBytes)) {
-      running.reservedBytes += shadowBytes;
-      running.shadows = shadows;
-    }
-    return true;
-  }
-
-  #shadowsOf(request: GenerateRequest, served: ServedDrafter | null): readonly GuardedServed[] {
-    const { shadow } = this.#parts;
-    if (!shadow || request.draftTokens === 0 || requestFraction(request, 'shadow') >= shadow.rate) return [];
-    return this.#drafters.filter((other) => other !== served && shadow.drafters.includes(other.name));
-  }
-
-  #release(running: RunningRequest): void {
-    this.#budget.release(running.reservedBytes);
-    running.reservedBytes = 0;
   }
 
   #start(running: RunningRequest): void {
@@ -546,9 +442,9 @@ export class DecodeEngine implements Engine {
   }
 
   #dropAborted(): void {
-    for (const request of [...this.#waiting, ...this.#running]) {
+    for (const request of this.#admission.all) {
       if (!request.signal.aborted) continue;
-      this.#remove(request);
+      this.#admission.remove(request);
       this.#abort(request);
     }
   }
@@ -559,7 +455,7 @@ export class DecodeEngine implements Engine {
   }
 
   #fail(request: RunningRequest, error: unknown): void {
-    this.#remove(request);
+    this.#admission.remove(request);
     this.#ended(request, request.fail(error));
   }
 
@@ -573,13 +469,6 @@ export class DecodeEngine implements Engine {
     for (const observer of this.#parts.observers) observer.onFinish(request, finish);
   }
 
-  #remove(request: RunningRequest): void {
-    if (this.#waiting.remove(request)) return;
-    this.#release(request);
-    const index = this.#running.indexOf(request);
-    if (index >= 0) this.#running.splice(index, 1);
-  }
-
   #wakeUp(): void {
     this.#wake?.();
   }
@@ -587,7 +476,7 @@ export class DecodeEngine implements Engine {
   async drain(signal: AbortSignal): Promise<void> {
     this.#draining = true;
     const POLL_MS = 20;
-    while (this.#waiting.length + this.#running.length > 0 && !signal.aborted) {
+    while (this.#admission.waiting.length + this.#running.length > 0 && !signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
     await this.#end();

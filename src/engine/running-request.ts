@@ -1,6 +1,7 @@
 /** A request on its way through the engine. */
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { Phase } from '../core/round-trace.ts';
+import type { SequenceOutcome } from '../decode/round.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import type { Ending } from '../decode/stop-rule.ts';
 import { type MakeProcessor, NO_PROCESSOR } from './answer-rules.ts';
@@ -70,9 +71,19 @@ export class RunningRequest {
   }
 
   /** Passes on what a round emitted. */
-  emit(tokens: DecodeEvent & { type: 'tokens' }): void {
+  deliver({ emitted, logprobs }: SequenceOutcome): void {
+    if (this.#started === null || emitted.length === 0) return;
+    const { sequence, text } = this.#started;
+    const { promptLogprobs } = sequence;
+    const isFirst = sequence.emitted === emitted.length;
     this.#firstTokenAt ??= performance.now();
-    this.events.push(tokens);
+    this.events.push({
+      type: 'tokens',
+      tokens: emitted,
+      text: sequence.ending === null ? text.take() : text.finish(),
+      ...(logprobs === null ? {} : { logprobs }),
+      ...(isFirst && promptLogprobs !== null ? { promptLogprobs } : {}),
+    });
   }
 
   /** Frees what it holds and tells its reader that it has ended. */
