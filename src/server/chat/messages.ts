@@ -6,6 +6,7 @@ import { boundedArray, isPlainObject } from '../schemas/bounded.ts';
 import { jsonSchema } from '../schemas/json-schema.ts';
 import { NEUTRAL_MESSAGE_FIELDS } from '../schemas/neutral-field.ts';
 import { fieldError } from '../schemas/parse-request.ts';
+import { isShallow, MAX_DEPTH } from './json-depth.ts';
 import { FUNCTION_NAME } from './tools.ts';
 
 const MAX_CONTENT_PARTS = 1024;
@@ -114,7 +115,10 @@ function partText(part: unknown, path: string): string {
 /** Templates print arguments as JSON, for which they need the values. */
 function toToolCall({ id, type, function: called }: z.infer<typeof toolCallSchema>, path: string): ChatToolCall {
   const parsed = called.arguments.trim() === '' ? {} : parseOrUndefined(called.arguments);
-  if (!isPlainObject(parsed)) throw fieldError(`${path}.function.arguments`, 'the JSON text of an object', called.arguments);
+  if (!isPlainObject(parsed) || !isShallow(parsed)) {
+    const expected = `the JSON text of an object of up to ${MAX_DEPTH} levels`;
+    throw fieldError(`${path}.function.arguments`, expected, called.arguments);
+  }
   return { id, type, function: { name: called.name, arguments: parsed } };
 }
 

@@ -2,11 +2,10 @@
 import { z } from 'zod';
 import { boundedArray, isPlainObject } from '../schemas/bounded.ts';
 import { fieldError } from '../schemas/parse-request.ts';
+import { isShallow, MAX_DEPTH } from './json-depth.ts';
 
 const MAX_TOOLS = 128;
 const MAX_DESCRIPTION = 16_384;
-/** Levels of objects and lists in the parameters of a function. */
-const MAX_DEPTH = 64;
 
 /** OpenAI's rule for names of functions. */
 export const FUNCTION_NAME = /^[A-Za-z0-9_-]{1,64}$/;
@@ -21,7 +20,7 @@ const toolSchema = z
         name: z.string().regex(FUNCTION_NAME).describe(NAME_WORDS),
         description: z.string().max(MAX_DESCRIPTION).nullish().describe(`a string of up to ${MAX_DESCRIPTION} characters`),
         parameters: z
-          .custom<Readonly<Record<string, unknown>>>((value) => isPlainObject(value) && isShallow(value, MAX_DEPTH))
+          .custom<Readonly<Record<string, unknown>>>((value) => isPlainObject(value) && isShallow(value))
           .meta({ type: 'object' })
           .nullish()
           .describe(`a JSON schema of an object, of up to ${MAX_DEPTH} levels`),
@@ -83,9 +82,4 @@ export function toToolUse(fields: z.infer<z.ZodObject<typeof TOOL_FIELDS>>): Too
   }
   if (choice === 'required' && tools.length === 0) throw fieldError('tool_choice', '"none" or "auto" without tools', choice);
   return choice === 'none' || tools.length === 0 ? null : { tools, choice, parallel };
-}
-
-function isShallow(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return true;
-  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
 }

@@ -120,6 +120,17 @@ describe('messages', () => {
       'invalid_value',
     ],
     [
+      'with arguments that are too deep',
+      [
+        {
+          role: 'assistant',
+          tool_calls: [{ ...call, function: { name: 'f', arguments: `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}` } }],
+        },
+      ],
+      'messages[0].tool_calls[0].function.arguments',
+      'invalid_value',
+    ],
+    [
       'with a call of a name that is none',
       [{ role: 'assistant', tool_calls: [{ ...call, function: { name: 'f g', arguments: '{}' } }] }],
       'messages[0].tool_calls[0].function.name',
