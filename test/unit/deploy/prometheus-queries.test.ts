@@ -94,12 +94,14 @@ describe('the dashboard', () => {
   });
 });
 
-it('each alert has a severity, a summary and a section in docs/operations.md', () => {
+it('each alert has a severity, a summary, a case for promtool and a row in docs/operations.md', () => {
   const operations = read('docs/operations.md');
+  const cases = read('deploy/kubernetes/monitoring/prometheus-rule.test.yaml');
   for (const { alert, labels, annotations } of rules) {
     expect(['critical', 'warning']).toContain(labels.severity);
     expect(annotations.summary).toMatch(/\S/);
     expect(operations).toContain(`| \`${alert}\` |`);
+    expect(cases).toMatch(new RegExp(`alertname: ${alert}\n +exp_alerts:\n`));
   }
 });
 
