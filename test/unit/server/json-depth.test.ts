@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createApp } from '../../../src/server/app.ts';
 import { jsonDepth } from '../../../src/server/json-depth.ts';
+import { parseClientFrame } from '../../../src/server/websocket/client-frame.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
 import { errorOf } from '../../support/server-requests.ts';
 
@@ -29,4 +30,10 @@ test.each([
   const response = await app.request(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
   expect(response.status).toBe(status);
   if (status === 400) expect(await errorOf(response)).toMatchObject({ code: 'invalid_json' });
+});
+
+test('frames of a WebSocket are as deep at most', () => {
+  const frame = (depth: number) => `{"prompt":"x","metadata":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+  expect(parseClientFrame(frame(127))).toMatchObject({ type: 'request' });
+  expect(() => parseClientFrame(frame(128))).toThrow(expect.objectContaining({ code: 'invalid_request' }));
 });
