@@ -25,7 +25,8 @@ const WATCH_POLL_MS = 5000;
 
 /** Runs until a signal ends it. */
 export async function serve(options: ServeOptions, version: string): Promise<void> {
-  const { apiKey, apiKeyFile, ...serverArguments } = options;
+  // Keys, and an address that may hold a password, are told to nobody.
+  const { apiKey, apiKeyFile, otlpEndpoint: _, ...serverArguments } = options;
   const apiKeys = [...apiKey, ...(apiKeyFile === undefined ? [] : readApiKeys(apiKeyFile))];
   if (options.allowDrafterSwap && (options.drafterDir === undefined || apiKeys.length === 0)) {
     throw new AppError(
