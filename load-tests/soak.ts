@@ -67,7 +67,7 @@ export default function everything(): void {
 
 export function watch(): void {
   const { body } = http.get(`${settings.baseUrl}/metrics`, { headers: headers(), tags: { name: '/metrics' } });
-  const found = /process_resident_memory_bytes(?:\{[^}]*\})? (\S+)/.exec(String(body))?.[1];
+  const found = /^process_resident_memory_bytes(?:\{[^}]*\})? (\S+)$/m.exec(String(body))?.[1];
   if (found !== undefined) memory.add(Number(found), { phase: phase() });
 }
 

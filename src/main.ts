@@ -1,6 +1,7 @@
 /** Entry of the command line. */
 import { readFileSync } from 'node:fs';
 import { Command } from '@commander-js/extra-typings';
+import { benchServeCommand } from './cli/bench-serve-options.ts';
 import { compareCommand } from './cli/compare-options.ts';
 import { diagnoseCommand } from './cli/diagnose-options.ts';
 import { exportHardCommand } from './cli/export-hard-options.ts';
@@ -32,6 +33,11 @@ const program = new Command('blockdraft')
   .addCommand(
     exportHardCommand().action(async (folder, options) =>
       (await import('./cli/export-hard.ts')).runExportHard(folder, options),
+    ),
+  )
+  .addCommand(
+    benchServeCommand().action(async (serveOptions, options) =>
+      (await import('./cli/bench-serve.ts')).runBenchServe(serveOptions, options),
     ),
   )
   .addCommand(loadCommand().action(async (script, options) => (await import('./cli/load.ts')).runLoad(script, options)))

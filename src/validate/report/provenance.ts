@@ -16,18 +16,25 @@ export interface ProvenanceOptions {
   readonly promptCount: number;
 }
 
-export async function provenance(options: ProvenanceOptions): Promise<Provenance> {
+/** What ran, when and on which machine. */
+export function hostProvenance() {
   const { version } = JSON.parse(readFileSync(PACKAGE, 'utf8')) as { version: string };
   return {
     date: new Date().toISOString(),
     version,
     commit: ownCommit(),
     node: process.version,
-    onnxRuntime: options.onnxRuntime,
     cpu: cpuModel(),
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 2 ** 30),
     command: ['blockdraft', ...process.argv.slice(2)].map(quoted).join(' '),
+  };
+}
+
+export async function provenance(options: ProvenanceOptions): Promise<Provenance> {
+  return {
+    ...hostProvenance(),
+    onnxRuntime: options.onnxRuntime,
     target: { folder: basename(options.target), sha256: await folderDigest(options.target) },
     drafters: await Promise.all(
       options.drafters.map(async ({ name, folder }) => ({

@@ -1,5 +1,6 @@
+import { escapeHtml } from '../escape-html.ts';
 import type { Interval } from '../interval.ts';
-import { CHART, chartFrame, colour, fixed } from './chart-frame.ts';
+import { CHART, chartFrame, colour, type FrameOptions, fixed } from './chart-frame.ts';
 import { linearScale } from './scale.ts';
 
 export interface Line {
@@ -21,6 +22,10 @@ export interface LineChartOptions {
   readonly diagonal?: boolean;
   /** Draw a level. */
   readonly level?: { readonly y: number; readonly name: string };
+  /** Instead of numbers at the ticks of x. */
+  readonly xNames?: NonNullable<FrameOptions['xNames']>;
+  /** Ring a point, and say why. */
+  readonly notes?: readonly { readonly x: number; readonly y: number; readonly text: string }[];
 }
 
 /** Lines with their 95 % intervals as bars; points without a value are left out. */
@@ -48,6 +53,14 @@ export function lineChart(options: LineChartOptions): string {
     );
   }
   for (const [i, line] of lines.entries()) marks.push(...drawn(line, i, x, y));
+  for (const note of options.notes ?? []) {
+    const [atX, atY] = [x(note.x), y(note.y)];
+    const isRight = atX > CHART.width * 0.7;
+    marks.push(
+      `<circle fill="none" stroke="#333" cx="${fixed(atX)}" cy="${fixed(atY)}" r="6"/>`,
+      `<text class="tick" x="${fixed(atX + (isRight ? -9 : 9))}" y="${fixed(atY + 13)}" text-anchor="${isRight ? 'end' : 'start'}">${escapeHtml(note.text)}</text>`,
+    );
+  }
   return chartFrame({ ...options, x, y, legend: lines.map(({ name }) => name) }, marks);
 }
 
