@@ -12,6 +12,7 @@ export interface WeightChecks {
   readonly beyondHalf: readonly string[];
 }
 
+const FLOATS: ReadonlySet<string> = new Set(['F32', 'F16', 'BF16']);
 const ROWS_AT_ONCE = 1024;
 /** Of 16-bit floats: the largest, and the smallest with all of their precision. */
 const LARGEST_HALF = 65504;
@@ -27,7 +28,10 @@ export async function checkWeights(checkpoint: Checkpoint, taps: number): Promis
   let negative = 0;
   let fcNorms: readonly number[] = [];
   for (const name of checkpoint.names) {
-    const { shape } = checkpoint.tensor(name);
+    const tensor = checkpoint.tensor(name);
+    const { shape } = tensor;
+    // Tables of ids are no weights.
+    if (tensor.type === 'plain' && !FLOATS.has(tensor.dtype)) continue;
     const rows = shape[0] ?? 1;
     const columns = shape.slice(1).reduce((product, size) => product * size, 1);
     const squares = new Float64Array(name === 'fc.weight' ? taps : 1);
