@@ -118,7 +118,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       ],
       signal: stopping.signal,
       onProgress(what, done, total) {
-        const bar = bars.get(what) ?? createProgressBar(`Preparing the ${what}`, formatBytes);
+        const bar = bars.get(what) ?? (options.logFormat === 'json' ? progressLine(logger, what) : progressBar(what));
         bars.set(what, bar);
         bar.update(done, total);
         if (done >= total) bar.end();
@@ -164,6 +164,22 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   } finally {
     await tracing?.shutdown();
   }
+}
+
+function progressBar(what: string): ProgressBar {
+  return createProgressBar(`Preparing the ${what}`, formatBytes);
+}
+
+/** Where each line is to be JSON: one when it begins. */
+function progressLine(logger: Logger, what: string): ProgressBar {
+  let isTold = false;
+  return {
+    update(_done, total) {
+      if (!isTold) logger.info({ what, bytes: total }, 'preparing weights');
+      isTold = true;
+    },
+    end: () => undefined,
+  };
 }
 
 /** Loaded with its option only: it costs a server without one nothing. */

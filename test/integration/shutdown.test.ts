@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { until, within } from '../support/labelled-timeout.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
+import { OtlpReceiver } from '../support/otlp-receiver.ts';
 import { ssePayloads } from '../support/read-sse.ts';
 import { ServedProcess } from '../support/served-process.ts';
 import { WsClient } from '../support/ws-client.ts';
@@ -78,6 +79,29 @@ describe('SIGTERM', () => {
     const payloads = ssePayloads(await running.whole());
     expect(payloads.at(-1)).toMatchObject({ error: { code: 'unavailable' } });
     expect(await server.exit()).toBe(0);
+  });
+
+  it('sends what traces are left, and every line of its log is JSON where that is asked for', async () => {
+    await using collector = await OtlpReceiver.open();
+    const server = await start('--otlp-endpoint', collector.url, '--log-format', 'json');
+    const response = await fetch(server.url + PATH, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-request-id': 'r1' },
+      body: JSON.stringify(body(20)),
+    });
+    expect(response.status).toBe(200);
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    server.signal('SIGTERM');
+    expect(await server.exit()).toBe(0);
+    const span = collector.only('text_completion target');
+    expect(span.attributes).toMatchObject({ 'blockdraft.request.id': 'r1', 'gen_ai.usage.output_tokens': 20 });
+    expect(collector.requests.map(({ path }) => path)).toContain('/v1/traces');
+    const lines = server.output.trim().split('\n');
+    const log = lines
+      .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+      .filter(({ message }) => message !== 'preparing weights');
+    expect(log.map(({ message }) => message)).toEqual(['listening', 'request', 'stopping']);
+    expect(log[1]).toMatchObject({ requestId: 'r1', traceId: span.traceId, path: PATH, status: 200, completionTokens: 20 });
   });
 
   it('twice ends the process at once', async () => {

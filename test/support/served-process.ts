@@ -32,8 +32,8 @@ export class ServedProcess implements AsyncDisposable {
     const url = new Promise<string>((resolve, reject) => {
       const read = (data: Buffer) => {
         output += data.toString();
-        const found = /listening +(http:\S+)/.exec(output)?.[1];
-        if (found !== undefined) resolve(found);
+        const found = /listening +(http:\S+)|"url":"(http:[^"]+)"/.exec(output);
+        if (found !== null) resolve((found[1] ?? found[2])!);
       };
       child.stdout.on('data', read);
       child.stderr.on('data', read);
