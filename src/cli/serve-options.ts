@@ -292,6 +292,15 @@ export function serveCommand() {
         .default('info' as const),
     )
     .addOption(
+      new Option(
+        '--log-stats-interval <seconds>',
+        'a log line of throughput and acceptance so often while requests run; 0: none',
+      )
+        .env('BLOCKDRAFT_LOG_STATS_INTERVAL')
+        .argParser(integer(0))
+        .default(10),
+    )
+    .addOption(
       new Option('--otlp-endpoint <url>', 'send a trace of each request to this OpenTelemetry collector, by OTLP over HTTP')
         .env('OTEL_EXPORTER_OTLP_ENDPOINT')
         .argParser(otlpEndpoint),

@@ -15,6 +15,7 @@ import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { readApiKeys } from './read-api-keys.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
+import { StatisticsLog } from './statistics-log.ts';
 import { validationProcess } from './validation-process.ts';
 import { replaceable, watchDrafter, watchedFolders } from './watch-drafter.ts';
 
@@ -42,10 +43,11 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   const logger = createLogger({ format: options.logFormat, level: options.logLevel });
   const tracing = await openTracing(options, version, logger);
   const model = options.servedModelName ?? basename(resolve(options.target));
+  const load = () => (status.state === 'ready' || status.state === 'draining' ? status.engine.load() : null);
   const metrics = createServerMetrics({
     modelName: model,
     version,
-    load: () => (status.state === 'ready' || status.state === 'draining' ? status.engine.load() : null),
+    load,
     vllmAliases: options.vllmMetricAliases,
     synthetic: options.syntheticAcceptance !== undefined,
   });
@@ -78,6 +80,8 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
 
   const stopping = new AbortController();
   const stopped = stopOnSignal(logger, () => stopping.abort());
+  const intervalMs = options.logStatsInterval * 1000;
+  const statistics = intervalMs === 0 ? null : new StatisticsLog({ logger, load, intervalMs });
   const bars = new Map<string, ProgressBar>();
   try {
     const weights = await chosenWeights(options);
@@ -113,6 +117,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       observers: [
         metrics,
         ...(tracing === null ? [] : [tracing]),
+        ...(statistics === null ? [] : [statistics]),
         drafterLog(logger),
         auditLog(logger, options.auditDir ?? null, { version, model, options: auditFacts({ ...options, weights }) }),
       ],
@@ -162,6 +167,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     await server.close();
     if (!stopping.signal.aborted) throw error;
   } finally {
+    statistics?.[Symbol.dispose]();
     await tracing?.shutdown();
   }
 }
