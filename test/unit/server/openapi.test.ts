@@ -1,3 +1,4 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openApiDocument } from '../../../src/server/openapi/document.ts';
@@ -10,6 +11,7 @@ import { ssePayloads } from '../../support/read-sse.ts';
 import { STREAM_VECTORS } from './stream-vectors.ts';
 
 const { limits } = DEFAULT_SERVER_CONFIG;
+const ajv = new Ajv2020({ strict: false });
 const OPERATIONS = operations(limits);
 const operationOf = (method: string, path: string): Operation =>
   OPERATIONS.find((operation) => operation.method === method && operation.path === path)!;
@@ -179,6 +181,34 @@ describe('GET /openapi.json', () => {
       for (const sample of samples) expect(schema.safeParse(sample).error, name).toBeUndefined();
       expect(schema.safeParse({ nope: 1 }).success, name).toBe(false);
     }
+  });
+
+  test.each([
+    ['post /v1/chat/completions', { messages: [] }],
+    ['post /v1/chat/completions', { messages, tools: Array(129).fill({ type: 'function', function: { name: 'a' } }) }],
+    ['post /v1/completions', { prompt: 'x', allowed_token_ids: [] }],
+    ['post /v1/completions', { prompt: 'x', bad_words: Array(257).fill('a') }],
+    ['post /v1/completions', { prompt: 'x', logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) }],
+    ['post /v1/completions', { prompt: 'x', structured_outputs: { choice: [] } }],
+  ])('describes how much a body of %s may hold: not %#', async (name, sample) => {
+    const [method, path] = name.split(' ') as [string, string];
+    const { app, headers } = createFullApp();
+    const described = (JSON.parse(JSON.stringify(openApiDocument({ version: '1', limits }))) as Described).paths[path]![
+      method
+    ]!;
+    const { schema } = described.requestBody.content['application/json'];
+    const accepts = ajv.compile(schema as object);
+    const { status } = await app.request(path, {
+      method: method.toUpperCase(),
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(sample),
+    });
+    expect(status).toBe(400);
+    expect(accepts(sample)).toBe(false);
+  });
+
+  test('has no lists with a schema for each place, which not every reader knows', () => {
+    expect(JSON.stringify(openApiDocument({ version: '1', limits }))).not.toContain('"prefixItems"');
   });
 
   type Schema = Parameters<typeof z.fromJSONSchema>[0];

@@ -8,7 +8,7 @@ const byReason = z.record(z.string(), count);
 const estimate = z
   .strictObject({
     value: z.number(),
-    interval_95: z.tuple([z.number(), z.number()]).nullable(),
+    interval_95: z.array(z.number()).length(2).nullable(),
     rounds: count,
     ended_requests: count,
   })
