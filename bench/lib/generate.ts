@@ -21,7 +21,7 @@ export function chatRequest(
   const greedy: SamplingParams = { temperature: 0, topP: 1, topK: 0, minP: 0, seed: 0n };
   return {
     id: `bench-${counter++}`,
-    promptTokens: engine.encode(engine.renderChat([{ role: 'user', content: prompt }]), { addSpecialTokens: false }),
+    promptTokens: engine.text.encode(engine.text.renderChat([{ role: 'user', content: prompt }]), { addSpecialTokens: false }),
     sampling: greedy,
     maxTokens,
     stopTokenIds: [],

@@ -9,6 +9,7 @@ import { StepPacer } from '../decode/step-pacer.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
+import type { PromptEncoder } from '../text/prompt-encoder.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { Admission, type ShadowOptions } from './admission.ts';
 import { AnswerRules, type Grammars, NO_PROCESSOR } from './answer-rules.ts';
@@ -18,8 +19,6 @@ import { DrafterStatistics } from './drafter-statistics.ts';
 import { drafterStatus } from './drafter-status.ts';
 import { DrafterSwaps, type SwapRules } from './drafter-swaps.ts';
 import type {
-  ChatMessage,
-  ChatOptions,
   DrafterStatus,
   Engine,
   EngineInfo,
@@ -32,6 +31,7 @@ import type {
 } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import { GuardedDrafter, type GuardedServed } from './guarded-drafter.ts';
+import { TokenizerText } from './model-text.ts';
 import { PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
 import { snapshotPrompts } from './prompt-snapshots.ts';
 import { RunningRequest } from './running-request.ts';
@@ -46,6 +46,8 @@ export interface DecodeEngineParts {
   readonly drafters: readonly ServedDrafter[];
   readonly tokenizer: Tokenizer;
   readonly chatTemplate: ChatTemplate;
+  /** Encodes long prompts. Owned. Default: the tokenizer does. */
+  readonly prompts?: PromptEncoder | null;
   /** Owned. Default: structures are refused. */
   readonly grammars?: (Grammars & AsyncDisposable) | null;
   readonly model: string;
@@ -81,6 +83,7 @@ function guard(served: ServedDrafter, { limits, observers }: DecodeEngineParts):
 
 export class DecodeEngine implements Engine {
   readonly info: EngineInfo;
+  readonly text: TokenizerText;
   readonly #parts: DecodeEngineParts;
   readonly #swaps: DrafterSwaps;
   readonly #exchange: DrafterExchange;
@@ -128,6 +131,7 @@ export class DecodeEngine implements Engine {
       guard: (served) => guard(served, parts),
     });
     this.#pacer = new StepPacer(parts.limits.maxStepMs);
+    this.text = new TokenizerText(parts.tokenizer, parts.chatTemplate, parts.prompts ?? null);
     this.info = {
       model: parts.model,
       created: Math.floor(Date.now() / 1000),
@@ -166,10 +170,6 @@ export class DecodeEngine implements Engine {
     return drafterStatus(this.#swaps, this.#split, this.#statistics);
   }
 
-  encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly number[] {
-    return this.#parts.tokenizer.encode(text, options);
-  }
-
   async loadDrafter(name: string, path: string): Promise<SwapRecord> {
     try {
       return await this.#exchange.exchange(name, path, this.#stop.signal);
@@ -186,33 +186,6 @@ export class DecodeEngine implements Engine {
       this.#prefixes.forget(drafter);
       await drafter[Symbol.asyncDispose]();
     }
-  }
-
-  tokenText(token: number): string {
-    return this.#parts.tokenizer.decode([token], { skipSpecialTokens: false });
-  }
-
-  tokenBytes(token: number): Uint8Array {
-    const { tokenizer } = this.#parts;
-    return tokenizer.isByteLevel ? tokenizer.tokenBytes(token) : new TextEncoder().encode(this.tokenText(token));
-  }
-
-  tokenSpelling(token: number): string | null {
-    return this.#parts.tokenizer.token(token);
-  }
-
-  tokenId(spelling: string): number | null {
-    return this.#parts.tokenizer.tokenId(spelling);
-  }
-
-  decode(tokens: readonly number[], options: { readonly skipSpecialTokens: boolean }): string {
-    return this.#parts.tokenizer.decode(tokens, options);
-  }
-
-  renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string {
-    const { addGenerationPrompt = true, continueFinalMessage = false, tools = null, variables = {} } = options ?? {};
-    const shown = tools === null ? {} : { tools };
-    return this.#parts.chatTemplate.render(messages, { addGenerationPrompt, continueFinalMessage, variables, ...shown });
   }
 
   async checkRules(rules: TokenRules): Promise<void> {
@@ -495,6 +468,7 @@ export class DecodeEngine implements Engine {
     this.#prefixes[Symbol.dispose]();
     for (const { drafter } of this.#swaps.loaded) await drafter[Symbol.asyncDispose]();
     await this.#parts.grammars?.[Symbol.asyncDispose]();
+    await this.#parts.prompts?.[Symbol.asyncDispose]();
     await this.#parts.target[Symbol.asyncDispose]();
   }
 }

@@ -174,23 +174,16 @@ export interface EngineLoad {
   readonly cacheUsage: number;
 }
 
-export interface Engine extends AsyncDisposable {
-  readonly info: EngineInfo;
-  load(): EngineLoad;
-  /** The default drafter first, plain decoding last. */
-  drafterStatus(): readonly DrafterStatus[];
+/** From text to tokens and back, as the served model does it. */
+export interface ModelText {
   /**
-   * Ids of the text; special tokens written in the text are recognised.
+   * Ids of a short text; special tokens written in the text are recognised.
    * @param options.addSpecialTokens adds what the tokenizer puts around a text, such as a begin-of-sequence token; a
    *   rendered chat has its own already
    */
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly TokenId[];
-  /**
-   * Puts another drafter in the place of a named one. Requests that run keep theirs; it goes when the last has ended.
-   * @throws AppError `invalid_request` when it cannot be loaded or does not fit, or this engine does not swap;
-   *   `rate_limited` while another one is being loaded
-   */
-  loadDrafter(name: string, path: string): Promise<SwapRecord>;
+  /** The same for a text of any length, which others need not wait for. */
+  encodePrompt(text: string, options: { readonly addSpecialTokens: boolean }): Promise<readonly TokenId[]>;
   /** The text of a single token, special ones included; parts of characters are replacement characters. */
   tokenText(token: TokenId): string;
   /** Bytes of a single token, special ones included; they need not be whole characters. */
@@ -207,6 +200,20 @@ export interface Engine extends AsyncDisposable {
    * @throws AppError `invalid_request` when the template does not accept them
    */
   renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string;
+}
+
+export interface Engine extends AsyncDisposable {
+  readonly info: EngineInfo;
+  readonly text: ModelText;
+  load(): EngineLoad;
+  /** The default drafter first, plain decoding last. */
+  drafterStatus(): readonly DrafterStatus[];
+  /**
+   * Puts another drafter in the place of a named one. Requests that run keep theirs; it goes when the last has ended.
+   * @throws AppError `invalid_request` when it cannot be loaded or does not fit, or this engine does not swap;
+   *   `rate_limited` while another one is being loaded
+   */
+  loadDrafter(name: string, path: string): Promise<SwapRecord>;
   /**
    * Whether a request with these rules can be served, to be asked before an answer begins.
    * @throws AppError `invalid_request` when they cannot be enforced

@@ -17,6 +17,7 @@ import { readModelConfig } from '../target/hf-config.ts';
 import { type LoadTargetOptions, loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
 import { loadChatTemplate } from '../text/chat-template.ts';
+import { PromptEncoder } from '../text/prompt-encoder.ts';
 import { loadTokenizer } from '../text/tokenizer.ts';
 import type { ShadowOptions } from './admission.ts';
 import { borrowTarget } from './borrow-target.ts';
@@ -221,6 +222,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       drafters,
       tokenizer,
       chatTemplate,
+      prompts: new PromptEncoder(tokenizer, folder),
       grammars: new GrammarService({ tokenizer, ...target.facts }),
       model: options.servedModelName ?? basename(folder),
       samplingDefaults: config.samplingDefaults,

@@ -14,7 +14,7 @@ import { type TokenSpeller, tokenSpeller } from './logprobs/token-speller.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
 
 export interface ChatFormatOptions {
-  readonly engine: Pick<Engine, 'tokenText' | 'tokenBytes'>;
+  readonly engine: Pick<Engine, 'text'>;
   readonly params: GenerationParams;
   /** Null: answers are not parted. */
   readonly reasoning: ExpectedReasoning | null;
@@ -60,7 +60,7 @@ class ChatWriter implements ChoiceWriter {
     this.#index = index;
     this.#prompt = prompt;
     this.#options = options;
-    this.#speller = tokenSpeller(engine, params.details.tokensAsIds);
+    this.#speller = tokenSpeller(engine.text, params.details.tokensAsIds);
     this.#splitter = reasoning === null ? null : new ReasoningSplitter(reasoning.start, reasoning.tags);
     this.#parser = maxCalls === 0 ? null : new ToolCallParser({ maxCalls });
   }

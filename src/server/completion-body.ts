@@ -15,11 +15,11 @@ export function createCompletionBodyParser(limits: RequestLimits): ParseBody {
     return {
       params,
       promptCount: prompts.length,
-      prepare(engine) {
+      async prepare(engine) {
         const texts = prompts.filter((prompt) => typeof prompt === 'string');
         checkTextLength(texts, engine.info, 'prompt');
         return {
-          prompts: prompts.map((prompt) => encodePrompt(engine, prompt, params.addSpecialTokens ?? true)),
+          prompts: await Promise.all(prompts.map((prompt) => encodePrompt(engine, prompt, params.addSpecialTokens ?? true))),
           format: completionFormat({ engine, params, echo }),
           structure: params.structure?.structure ?? null,
           structureAfter: null,
@@ -29,8 +29,8 @@ export function createCompletionBodyParser(limits: RequestLimits): ParseBody {
   };
 }
 
-function encodePrompt(engine: Engine, prompt: Prompt, addSpecialTokens: boolean): EncodedPrompt {
-  if (typeof prompt === 'string') return { text: prompt, tokens: engine.encode(prompt, { addSpecialTokens }) };
+async function encodePrompt(engine: Engine, prompt: Prompt, addSpecialTokens: boolean): Promise<EncodedPrompt> {
+  if (typeof prompt === 'string') return { text: prompt, tokens: await engine.text.encodePrompt(prompt, { addSpecialTokens }) };
   checkTokenRange('prompt', prompt, engine.info);
   return { text: null, tokens: prompt };
 }

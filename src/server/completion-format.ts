@@ -10,7 +10,7 @@ import { type TokenSpeller, tokenSpeller } from './logprobs/token-speller.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
 
 export interface CompletionFormatOptions {
-  readonly engine: Pick<Engine, 'tokenText' | 'tokenBytes' | 'decode'>;
+  readonly engine: Pick<Engine, 'text'>;
   readonly params: GenerationParams;
   /** The text begins with the prompt's. */
   readonly echo: boolean;
@@ -56,10 +56,10 @@ class CompletionWriter implements ChoiceWriter {
     this.#index = index;
     this.#prompt = prompt;
     this.#options = options;
-    this.#speller = tokenSpeller(engine, params.details.tokensAsIds);
+    this.#speller = tokenSpeller(engine.text, params.details.tokensAsIds);
     this.#logprobs = new CompletionLogprobWriter(
       this.#speller,
-      (token) => engine.decode([token], { skipSpecialTokens }) !== '',
+      (token) => engine.text.decode([token], { skipSpecialTokens }) !== '',
     );
   }
 
@@ -106,7 +106,7 @@ class CompletionWriter implements ChoiceWriter {
     const { text, tokens } = this.#prompt;
     const { logprobs } = params.details;
     return {
-      text: text ?? engine.decode(tokens, { skipSpecialTokens: params.skipSpecialTokens }),
+      text: text ?? engine.text.decode(tokens, { skipSpecialTokens: params.skipSpecialTokens }),
       tokens,
       logprobs: logprobs === null ? [] : [null, ...this.#promptLogprobs.map((told) => withTop(told, logprobs))],
     };

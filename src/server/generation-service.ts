@@ -88,7 +88,7 @@ export class GenerationService {
       );
     }
     const tokenRules = toTokenRules(params.rules, engine);
-    const { prompts: whole, format, ...structure } = parsed.prepare(engine);
+    const { prompts: whole, format, ...structure } = await parsed.prepare(engine);
     const rules = { ...tokenRules, ...structure };
     const prompts = whole.map((prompt) => truncate(prompt, params, info));
     checkLogprobs({ tokens, format, params, prompts }, this.#options.config.limits);
@@ -112,11 +112,12 @@ export class GenerationService {
    * The prompts of a body, as the model would get them.
    * @throws AppError what cannot be served, and why.
    */
-  render(kind: GenerationKind, body: unknown): readonly EncodedPrompt[] {
+  async render(kind: GenerationKind, body: unknown): Promise<readonly EncodedPrompt[]> {
     const engine = this.readyEngine();
     const parsed = this.#parse[kind](body);
     checkModel(parsed.params.model, engine.info);
-    return parsed.prepare(engine).prompts.map((prompt) => truncate(prompt, parsed.params, engine.info));
+    const { prompts } = await parsed.prepare(engine);
+    return prompts.map((prompt) => truncate(prompt, parsed.params, engine.info));
   }
 
   /**

@@ -105,7 +105,7 @@ describe('a sequence that begins with what is known', () => {
     openTestbed({ cacheDir: temporary.path, drafters: [`draft-model=${TESTBED}`], limits: { prefixCacheBytes } });
   const answer = async ({ engine }: OpenedEngine, index: number, again: string) => {
     const { messages } = testbedPrompts()[index]!;
-    const promptTokens = engine.encode(engine.renderChat(messages) + again, { addSpecialTokens: false });
+    const promptTokens = engine.text.encode(engine.text.renderChat(messages) + again, { addSpecialTokens: false });
     const events = engine.generate(
       {
         id: `${index} ${again}`,

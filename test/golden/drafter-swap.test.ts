@@ -47,7 +47,9 @@ afterAll(async () => {
 
 async function serve(index: number) {
   const { engine } = opened;
-  const promptTokens = engine.encode(engine.renderChat(testbedPrompts()[index]!.messages), { addSpecialTokens: false });
+  const promptTokens = engine.text.encode(engine.text.renderChat(testbedPrompts()[index]!.messages), {
+    addSpecialTokens: false,
+  });
   const asked = {
     id: `${index}`,
     promptTokens,

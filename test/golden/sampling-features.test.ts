@@ -107,8 +107,8 @@ beforeAll(async () => {
   });
   const { engine } = opened;
   const strange = 'def f(x): return x; the moon is far; 7 8 9 10 and so on, but who knows what is behind the river today';
-  const texts = [strange, engine.renderChat(testbedPrompts()[30]!.messages)];
-  prompts = texts.map((text) => engine.encode(text, { addSpecialTokens: false }));
+  const texts = [strange, engine.text.renderChat(testbedPrompts()[30]!.messages)];
+  prompts = texts.map((text) => engine.text.encode(text, { addSpecialTokens: false }));
 });
 
 afterAll(async () => {

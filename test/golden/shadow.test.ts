@@ -35,7 +35,9 @@ it.each([
   scored.length = 0;
   const answer = async (index: number, drafter: string | null) => {
     const tokens: number[] = [];
-    const promptTokens = engine.encode(engine.renderChat(testbedPrompts()[index]!.messages), { addSpecialTokens: false });
+    const promptTokens = engine.text.encode(engine.text.renderChat(testbedPrompts()[index]!.messages), {
+      addSpecialTokens: false,
+    });
     const events = engine.generate(
       {
         id: `${index}-${drafter}`,

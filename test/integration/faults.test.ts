@@ -41,7 +41,7 @@ function request(messages: (typeof prompts)[number], drafter: string): GenerateR
   const { engine } = opened;
   return {
     id: messages[0]!.content,
-    promptTokens: engine.encode(engine.renderChat(messages), { addSpecialTokens: true }),
+    promptTokens: engine.text.encode(engine.text.renderChat(messages), { addSpecialTokens: true }),
     sampling: GREEDY,
     maxTokens: MAX_TOKENS,
     stopTokenIds: [],

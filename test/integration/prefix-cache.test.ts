@@ -64,8 +64,8 @@ describe.each(['dflash', 'ngram', 'none'])('a chat that goes on, with %s', (draf
     for (const { messages } of prompts) {
       const turns = [...messages];
       for (let turn = 0; turn < 3; turn++) {
-        const text = without.engine.renderChat(turns);
-        const promptTokens = without.engine.encode(text, { addSpecialTokens: true });
+        const text = without.engine.text.renderChat(turns);
+        const promptTokens = without.engine.text.encode(text, { addSpecialTokens: true });
         const expected = await ask(without, request(promptTokens, drafter, sampling));
         const actual = await ask(reusing, request(promptTokens, drafter, sampling));
         expect(actual.tokens).toEqual(expected.tokens);

@@ -64,7 +64,9 @@ let requests = 0;
 export function toRequest(engine: DecodeEngine, question: Question): GenerateRequest {
   return {
     id: `request-${requests++}`,
-    promptTokens: engine.encode(engine.renderChat([{ role: 'user', content: question.prompt }]), { addSpecialTokens: false }),
+    promptTokens: engine.text.encode(engine.text.renderChat([{ role: 'user', content: question.prompt }]), {
+      addSpecialTokens: false,
+    }),
     sampling: question.sampling ?? GREEDY,
     maxTokens: question.maxTokens,
     stopTokenIds: [],

@@ -14,6 +14,7 @@ import type {
   EngineLoad,
   EngineObserver,
   GenerateRequest,
+  ModelText,
   StepReport,
   SwapRecord,
 } from '../../src/engine/engine.ts';
@@ -65,6 +66,7 @@ const DRAFT_MS = 2;
 
 export class FakeEngine implements Engine {
   readonly info: EngineInfo;
+  readonly text: ModelText;
   readonly clock: FakeClock;
   /** Every text that was encoded, in order. */
   readonly encoded: { readonly text: string; readonly addSpecialTokens: boolean }[] = [];
@@ -97,6 +99,7 @@ export class FakeEngine implements Engine {
       samplingDefaults: {},
       ...options.info,
     };
+    this.text = this.#text();
   }
 
   load(): EngineLoad {
@@ -112,44 +115,35 @@ export class FakeEngine implements Engine {
     this.#options.checkRules?.(rules);
   }
 
-  encode(text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] {
-    this.encoded.push({ text, addSpecialTokens });
-    return encodeBytes(text);
-  }
-
   async loadDrafter(name: string, path: string): Promise<SwapRecord> {
     if (this.#options.loadDrafter === undefined)
       throw new AppError('invalid_request', 'Expected an engine that swaps, got none.');
     return this.#options.loadDrafter(name, path);
   }
 
-  tokenText(token: TokenId): string {
-    return `<${token}>`;
-  }
-
-  tokenBytes(token: TokenId): Uint8Array {
-    return tokenBytes(token);
-  }
-
-  tokenSpelling(token: TokenId): string | null {
-    return token < VOCAB_SIZE ? this.tokenText(token) : null;
-  }
-
-  tokenId(spelling: string): TokenId | null {
-    return this.#options.addedTokens === false ? null : addedToken(spelling);
-  }
-
-  decode(tokens: readonly TokenId[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {
-    return decodeBytes(tokens, skipSpecialTokens);
-  }
-
-  renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string {
-    this.chats.push({ messages, options });
-    const turns = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`).join('');
-    if (options?.continueFinalMessage === true) return turns.slice(0, -'<|im_end|>\n'.length);
-    if (options?.addGenerationPrompt === false) return turns;
-    const opening = this.#options.generationPrompt ?? '<|im_start|>assistant\n';
-    return `${turns}${opening}${options?.variables['enable_thinking'] === false ? '<think>\n\n</think>\n\n' : ''}`;
+  #text(): ModelText {
+    const encode = (text: string, { addSpecialTokens }: { readonly addSpecialTokens: boolean }): readonly TokenId[] => {
+      this.encoded.push({ text, addSpecialTokens });
+      return encodeBytes(text);
+    };
+    const tokenText = (token: TokenId) => `<${token}>`;
+    return {
+      encode,
+      encodePrompt: async (text, options) => encode(text, options),
+      tokenText,
+      tokenBytes,
+      tokenSpelling: (token) => (token < VOCAB_SIZE ? tokenText(token) : null),
+      tokenId: (spelling) => (this.#options.addedTokens === false ? null : addedToken(spelling)),
+      decode: (tokens, { skipSpecialTokens }) => decodeBytes(tokens, skipSpecialTokens),
+      renderChat: (messages, options) => {
+        this.chats.push({ messages, options });
+        const turns = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`).join('');
+        if (options?.continueFinalMessage === true) return turns.slice(0, -'<|im_end|>\n'.length);
+        if (options?.addGenerationPrompt === false) return turns;
+        const opening = this.#options.generationPrompt ?? '<|im_start|>assistant\n';
+        return `${turns}${opening}${options?.variables['enable_thinking'] === false ? '<think>\n\n</think>\n\n' : ''}`;
+      },
+    };
   }
 
   async *generate(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<DecodeEvent, void, undefined> {

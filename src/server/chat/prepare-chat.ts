@@ -11,12 +11,12 @@ import { templateVariables } from './template-fields.ts';
 import { toolStructure } from './tool-structure.ts';
 
 /** @throws AppError `invalid_request` for what this model cannot do, `context_length_exceeded` for more than fits by far */
-export function prepareChat(
+export async function prepareChat(
   request: ChatRequest,
   engine: Engine,
   parser: ReasoningParser,
   maxGrammarLength: number,
-): PreparedRequest {
+): Promise<PreparedRequest> {
   const { messages, params, template, toolUse } = request;
   const { info } = engine;
   if (toolUse !== null && !info.chatVariables.includes('tools')) {
@@ -29,7 +29,7 @@ export function prepareChat(
   const variables = templateVariables(template, info);
   checkTextLength([messages.map(textOf).join('')], info, 'messages');
   if (toolUse !== null) checkTextLength([JSON.stringify(toolUse.tools)], info, 'tools');
-  const text = engine.renderChat(messages, {
+  const text = engine.text.renderChat(messages, {
     addGenerationPrompt: template.addGenerationPrompt,
     continueFinalMessage: template.continueFinalMessage,
     tools: toolUse?.tools ?? null,
@@ -51,8 +51,9 @@ export function prepareChat(
       asked ?? toolUse?.choice,
     );
   }
+  const tokens = await engine.text.encodePrompt(text, { addSpecialTokens: params.addSpecialTokens ?? false });
   return {
-    prompts: [{ text, tokens: engine.encode(text, { addSpecialTokens: params.addSpecialTokens ?? false }) }],
+    prompts: [{ text, tokens }],
     format: chatFormat({
       engine,
       params,

@@ -17,7 +17,7 @@ export interface ExpectedReasoning {
 /** @returns null when answers are not parted */
 export function expectedReasoning(
   parser: ReasoningParser,
-  engine: Pick<Engine, 'tokenId' | 'decode'>,
+  engine: Pick<Engine, 'text'>,
   prompt: { readonly text: string; readonly continued: ChatMessage | null },
 ): ExpectedReasoning | null {
   if (parser === 'none') return null;
@@ -34,14 +34,14 @@ export function structureAfter(reasoning: ExpectedReasoning | null): ReasoningTo
 }
 
 /** Null unless both are tokens that answers show. */
-function tagTokens(engine: Pick<Engine, 'tokenId' | 'decode'>): ReasoningTagTokens | null {
+function tagTokens(engine: Pick<Engine, 'text'>): ReasoningTagTokens | null {
   const [open, close] = [OPEN_REASONING, CLOSE_REASONING].map((tag) => shownToken(engine, tag));
   return open == null || close == null ? null : { open, close };
 }
 
-function shownToken(engine: Pick<Engine, 'tokenId' | 'decode'>, tag: string): TokenId | null {
-  const token = engine.tokenId(tag);
-  return token !== null && engine.decode([token], { skipSpecialTokens: true }) === tag ? token : null;
+function shownToken(engine: Pick<Engine, 'text'>, tag: string): TokenId | null {
+  const token = engine.text.tokenId(tag);
+  return token !== null && engine.text.decode([token], { skipSpecialTokens: true }) === tag ? token : null;
 }
 
 /** Templates end the prompt with the tag that they have opened or closed, but for blanks. */

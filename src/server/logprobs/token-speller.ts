@@ -1,5 +1,5 @@
 import type { TokenId } from '../../core/token.ts';
-import type { Engine } from '../../engine/engine.ts';
+import type { ModelText } from '../../engine/engine.ts';
 
 /** How tokens are written in an answer. */
 export interface TokenSpeller {
@@ -10,9 +10,9 @@ export interface TokenSpeller {
 }
 
 /** @param asIds `return_tokens_as_token_ids`: tells tokens apart whose texts are equal */
-export function tokenSpeller(engine: Pick<Engine, 'tokenText' | 'tokenBytes'>, asIds: boolean): TokenSpeller {
+export function tokenSpeller(text: Pick<ModelText, 'tokenText' | 'tokenBytes'>, asIds: boolean): TokenSpeller {
   return {
-    spell: asIds ? (token) => `token_id:${token}` : (token) => engine.tokenText(token),
-    bytes: (token) => [...engine.tokenBytes(token)],
+    spell: asIds ? (token) => `token_id:${token}` : (token) => text.tokenText(token),
+    bytes: (token) => [...text.tokenBytes(token)],
   };
 }

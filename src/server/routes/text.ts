@@ -26,12 +26,12 @@ export function addTextRoutes(app: Hono<AppEnv>, { service, maxBodyBytes }: Text
   app.post('/tokenize', async (context) => {
     const engine = service.readyEngine();
     const body = await readJsonBody(context.req.raw, maxBodyBytes);
-    const { prompt, withSpellings } = tokenize(service, engine, body);
+    const { prompt, withSpellings } = await tokenize(service, engine, body);
     return context.json({
       count: prompt.tokens.length,
       max_model_len: engine.info.maxContext,
       tokens: prompt.tokens,
-      token_strs: withSpellings ? prompt.tokens.map((token) => engine.tokenSpelling(token)) : null,
+      token_strs: withSpellings ? prompt.tokens.map((token) => engine.text.tokenSpelling(token)) : null,
     });
   });
   app.post('/detokenize', async (context) => {
@@ -39,12 +39,12 @@ export function addTextRoutes(app: Hono<AppEnv>, { service, maxBodyBytes }: Text
     const { model, tokens } = parseRequest(DETOKENIZE_BODY, await readJsonBody(context.req.raw, maxBodyBytes));
     checkModel(model ?? null, engine.info);
     checkTokenRange('tokens', tokens, engine.info);
-    return context.json({ prompt: engine.decode(tokens, { skipSpecialTokens: false }) });
+    return context.json({ prompt: engine.text.decode(tokens, { skipSpecialTokens: false }) });
   });
   for (const [path, kind] of Object.entries(RENDER_PATHS)) {
     app.post(path, async (context) => {
       const { info } = service.readyEngine();
-      const prompts = service.render(kind, await readJsonBody(context.req.raw, maxBodyBytes));
+      const prompts = await service.render(kind, await readJsonBody(context.req.raw, maxBodyBytes));
       return context.json({
         object: 'list',
         model: info.model,
@@ -56,19 +56,20 @@ export function addTextRoutes(app: Hono<AppEnv>, { service, maxBodyBytes }: Text
 }
 
 /** A body with messages is that of a chat, with one more field. */
-function tokenize(
+async function tokenize(
   service: GenerationService,
   engine: Engine,
   body: unknown,
-): { readonly prompt: EncodedPrompt; readonly withSpellings: boolean } {
+): Promise<{ readonly prompt: EncodedPrompt; readonly withSpellings: boolean }> {
   if (isPlainObject(body) && 'messages' in body) {
     const { return_token_strs: withSpellings, ...chat } = body;
     const fields = parseRequest(RETURN_TOKEN_STRS, { return_token_strs: withSpellings });
-    return { prompt: service.render('chat', chat)[0]!, withSpellings: fields.return_token_strs ?? false };
+    const [prompt] = await service.render('chat', chat);
+    return { prompt: prompt!, withSpellings: fields.return_token_strs ?? false };
   }
   const fields = parseRequest(TOKENIZE_TEXT_BODY, body);
   checkModel(fields.model ?? null, engine.info);
   checkTextLength([fields.prompt], engine.info, 'prompt');
-  const tokens = engine.encode(fields.prompt, { addSpecialTokens: fields.add_special_tokens ?? true });
+  const tokens = await engine.text.encodePrompt(fields.prompt, { addSpecialTokens: fields.add_special_tokens ?? true });
   return { prompt: { text: fields.prompt, tokens }, withSpellings: fields.return_token_strs ?? false };
 }

@@ -82,7 +82,7 @@ export function toTokenRules(
 /** At the beginning of a text and behind a blank, where most vocabularies write a word differently. */
 function wordTokens(word: string, param: string, engine: Engine): readonly (readonly TokenId[])[] {
   const text = word.trimStart();
-  const [bare, spaced] = [text, ` ${text}`].map((spelled) => engine.encode(spelled, { addSpecialTokens: false }));
+  const [bare, spaced] = [text, ` ${text}`].map((spelled) => engine.text.encode(spelled, { addSpecialTokens: false }));
   if (bare!.length === 0) throw fieldError(param, 'a word that the vocabulary can write', word);
   return spaced!.join() === bare!.join() ? [bare!] : [bare!, spaced!];
 }

@@ -217,6 +217,6 @@ describe('a drafter that fails', () => {
 
 it('encodes and renders as its tokenizer and template do', () => {
   const { engine } = openEngine({ nextLogits: answersTexts({}) });
-  expect(engine.encode('hello<|end|>', { addSpecialTokens: false })).toEqual([TOKENIZER.tokenId('hello'), EOS]);
-  expect(engine.renderChat([{ role: 'user', content: 'Hi' }])).toBe('Hi');
+  expect(engine.text.encode('hello<|end|>', { addSpecialTokens: false })).toEqual([TOKENIZER.tokenId('hello'), EOS]);
+  expect(engine.text.renderChat([{ role: 'user', content: 'Hi' }])).toBe('Hi');
 });

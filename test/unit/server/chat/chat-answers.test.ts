@@ -354,8 +354,10 @@ describe('what is told of tokens', () => {
   test('is told of each one, whatever it became', async () => {
     const { answer, engine } = setUp(text);
     const { choices, ...rest } = await answer(fields);
-    const tokens = [...engine.encode(text, { addSpecialTokens: false }), 256];
-    expect(choices[0]!.logprobs!.content.map(({ token }) => token)).toEqual(tokens.map((token) => engine.tokenText(token)));
+    const tokens = [...engine.text.encode(text, { addSpecialTokens: false }), 256];
+    expect(choices[0]!.logprobs!.content.map(({ token }) => token)).toEqual(
+      tokens.map((token) => engine.text.tokenText(token)),
+    );
     expect(choices[0]).toMatchObject({ token_ids: tokens });
     expect(rest).toMatchObject({ prompt_token_ids: engine.requests[0]!.promptTokens });
   });

@@ -1,6 +1,8 @@
 /** Qwen3's own template: what it makes of calls, and what the parsers make of it again. */
+
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import type { ModelText } from '../../../../src/engine/engine.ts';
 import { expectedReasoning } from '../../../../src/server/chat/reasoning.ts';
 import { ToolCallParser } from '../../../../src/server/chat/tool-call-parser.ts';
 import { createChatRequestParser } from '../../../../src/server/schemas/chat-request.ts';
@@ -79,6 +81,6 @@ test.each([
   [{}, 'undecided'],
   [{ chat_template_kwargs: { enable_thinking: false } }, 'closed'],
 ])('leaves the reasoning, with %j, %s', (fields, start) => {
-  const engine = { tokenId: () => null, decode: () => '' };
+  const engine = { text: { tokenId: () => null, decode: () => '' } as unknown as ModelText };
   expect(expectedReasoning('qwen3', engine, { text: render(fields), continued: null })).toEqual({ start, tags: null });
 });

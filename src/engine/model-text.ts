@@ -1,0 +1,53 @@
+/** What the engine's tokenizer and chat template say. */
+import type { TokenId } from '../core/token.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
+import type { PromptEncoder } from '../text/prompt-encoder.ts';
+import type { EncodeOptions, Tokenizer } from '../text/tokenizer.ts';
+import type { ChatMessage, ChatOptions, ModelText } from './engine.ts';
+
+export class TokenizerText implements ModelText {
+  readonly #tokenizer: Tokenizer;
+  readonly #chatTemplate: ChatTemplate;
+  readonly #prompts: Pick<PromptEncoder, 'encode'> | null;
+
+  /** @param prompts encodes long texts; null: the tokenizer does */
+  constructor(tokenizer: Tokenizer, chatTemplate: ChatTemplate, prompts: Pick<PromptEncoder, 'encode'> | null) {
+    this.#tokenizer = tokenizer;
+    this.#chatTemplate = chatTemplate;
+    this.#prompts = prompts;
+  }
+
+  encode(text: string, options: EncodeOptions): readonly TokenId[] {
+    return this.#tokenizer.encode(text, options);
+  }
+
+  async encodePrompt(text: string, options: EncodeOptions): Promise<readonly TokenId[]> {
+    return (this.#prompts ?? this.#tokenizer).encode(text, options);
+  }
+
+  tokenText(token: TokenId): string {
+    return this.#tokenizer.decode([token], { skipSpecialTokens: false });
+  }
+
+  tokenBytes(token: TokenId): Uint8Array {
+    return this.#tokenizer.isByteLevel ? this.#tokenizer.tokenBytes(token) : new TextEncoder().encode(this.tokenText(token));
+  }
+
+  tokenSpelling(token: TokenId): string | null {
+    return this.#tokenizer.token(token);
+  }
+
+  tokenId(spelling: string): TokenId | null {
+    return this.#tokenizer.tokenId(spelling);
+  }
+
+  decode(tokens: readonly TokenId[], options: { readonly skipSpecialTokens: boolean }): string {
+    return this.#tokenizer.decode(tokens, options);
+  }
+
+  renderChat(messages: readonly ChatMessage[], options?: ChatOptions): string {
+    const { addGenerationPrompt = true, continueFinalMessage = false, tools = null, variables = {} } = options ?? {};
+    const shown = tools === null ? {} : { tools };
+    return this.#chatTemplate.render(messages, { addGenerationPrompt, continueFinalMessage, variables, ...shown });
+  }
+}
