@@ -41,14 +41,14 @@ export class StatisticsLog implements EngineObserver, Disposable {
   }
 
   [Symbol.dispose](): void {
-    
+    clearInterval(this.#timer);
   }
 
   #tell(): void {
     const now = performance.now();
     const seconds = (now - this.#since) / 1000;
-    this.#options.logger.info(this.#facts(seconds), 'statistics');
-
+    if (this.#steps > 0) this.#options.logger.info(this.#facts(seconds), 'statistics');
+    this.#acceptance = new AcceptanceTally();
     this.#steps = 0;
     this.#promptTokens = 0;
     this.#emitted = 0;
