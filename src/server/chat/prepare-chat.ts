@@ -1,5 +1,4 @@
 /** From a checked chat request to what a model is given, and what its answer is expected to be. */
-import { AppError } from '../../core/app-error.ts';
 import type { ChatMessage, Engine } from '../../engine/engine.ts';
 import { chatFormat } from '../chat-format.ts';
 import type { PreparedRequest } from '../parsed-request.ts';
@@ -9,6 +8,7 @@ import { fieldError } from '../schemas/parse-request.ts';
 import { expectedReasoning, type ReasoningParser, structureAfter } from './reasoning.ts';
 import { templateVariables } from './template-fields.ts';
 import { toolStructure } from './tool-structure.ts';
+import { tellTools } from './tools-in-words.ts';
 
 /** @throws AppError `invalid_request` for what this model cannot do, `context_length_exceeded` for more than fits by far */
 export async function prepareChat(
@@ -19,20 +19,15 @@ export async function prepareChat(
 ): Promise<PreparedRequest> {
   const { messages, params, template, toolUse } = request;
   const { info } = engine;
-  if (toolUse !== null && !info.chatVariables.includes('tools')) {
-    throw new AppError(
-      'invalid_request',
-      "Expected tools to be absent or [], got some: this model's chat template does not show them. Leave them out.",
-      { details: { param: 'tools', code: 'unsupported_parameter' } },
-    );
-  }
   const variables = templateVariables(template, info);
   checkTextLength([messages.map(textOf).join('')], info, 'messages');
   if (toolUse !== null) checkTextLength([JSON.stringify(toolUse.tools)], info, 'tools');
-  const text = engine.text.renderChat(messages, {
+  const showsTools = info.chatVariables.includes('tools');
+  const told = showsTools ? messages : tellTools(messages, toolUse?.tools ?? []);
+  const text = engine.text.renderChat(told, {
     addGenerationPrompt: template.addGenerationPrompt,
     continueFinalMessage: template.continueFinalMessage,
-    tools: toolUse?.tools ?? null,
+    tools: showsTools ? (toolUse?.tools ?? null) : null,
     variables,
   });
   // A template may show a message more than once.

@@ -259,13 +259,6 @@ describe('tool calls', () => {
 
   test.each<readonly [string, object, ServerFixtureOptions, string, string]>([
     [
-      'a template that does not show tools',
-      { tools: [tool('f')] },
-      { engine: { info: { chatVariables: ['messages'] } } },
-      'tools',
-      'unsupported_parameter',
-    ],
-    [
       'more characters than the context holds',
       { tools: [tool('f', { description: 'x'.repeat(9000) })] },
       {},
@@ -285,6 +278,15 @@ describe('tool calls', () => {
   ])('are refused for %s', async (_, fields, options, param, code) => {
     expect(await setUp('', options).refused(fields)).toMatchObject({ param, code });
   });
+});
+
+test('tools are told in a message where the template shows none, and calls are found alike', async () => {
+  const { answer, engine } = setUp(call('f'), { engine: { info: { chatVariables: ['messages'] } } });
+  const { choices } = await answer({ tools: [tool('f')] });
+  expect(choices[0]!.message['tool_calls']).toMatchObject([{ function: { name: 'f', arguments: '{"a": 1}' } }]);
+  const { messages: told, options: rendered } = engine.chats[0]!;
+  expect(told[0]).toMatchObject({ role: 'system', content: expect.stringContaining('"name":"f"') });
+  expect(rendered?.tools).toBeNull();
 });
 
 describe('variables of the chat template', () => {
