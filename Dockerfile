@@ -6,6 +6,7 @@
 #     -v ./models/smollm2-135m-instruct-dflash:/models/target-dflash:ro -v blockdraft-cache:/cache blockdraft
 ARG DEVICE=cpu
 ARG NODE_IMAGE=node:20-bookworm-slim
+# Of the major version of CUDA that ONNX Runtime's provider links.
 ARG CUDA_IMAGE=nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04
 
 FROM ${NODE_IMAGE} AS modules-cpu

@@ -53,6 +53,29 @@ describe('the access log', () => {
     ]);
   });
 
+  test('tells of health checks and scrapes at debug, unless they fail', async () => {
+    for (const [path, state, level] of [
+      ['/ready', 'ready', 'debug'],
+      ['/metrics', 'ready', 'debug'],
+      ['/ready', 'draining', 'info'],
+      ['/v1/models', 'ready', 'info'],
+    ] as const) {
+      const { options, log } = createServerFixture({ status: (engine) => ({ state, engine }) });
+      await createApp(options).request(path);
+      expect([path, state, ...log.map((line) => line.level)]).toEqual([path, state, level]);
+    }
+  });
+
+  test('and the reason of a failure have the id of the request on each line', async () => {
+    const script = () => ({ text: 'abc', failsAt: { step: 1, error: new Error('boom') } });
+    const log = await logOf({ prompt: 'x' }, { engine: { script } });
+    expect(log.map(({ level, message, fields }) => [level, message, fields['requestId']])).toEqual([
+      ['error', 'request failed', 'id-1'],
+      ['info', 'request', 'id-1'],
+    ]);
+    expect(log[0]?.fields).toMatchObject({ code: 'internal', error: { message: 'boom' } });
+  });
+
   test('holds no word of prompt, answer or key', async () => {
     const log = await logOf({ prompt: 'secret words' }, { engine: { script: () => ({ text: 'private words' }) } });
     expect(JSON.stringify(log)).not.toMatch(/secret|private/);
