@@ -25,7 +25,7 @@ const rates = settings.list('RATES', '0.5,1,2,4,8').map(Number);
 const seconds = settings.number('LEVEL_SECONDS', 20);
 const vus = settings.number('VUS', 32);
 /** What is still under way when a level ends would burden the next one. */
-const PAUSE_SECONDS = 5;
+const pauseSeconds = settings.number('PAUSE_SECONDS', 5);
 
 const levels = rates.map((rate, index) => {
   const load = `${rate}/s`;
@@ -34,8 +34,8 @@ const levels = rates.map((rate, index) => {
     rate: Math.round(rate * 60),
     timeUnit: '1m',
     duration: `${seconds}s`,
-    startTime: `${index * (seconds + PAUSE_SECONDS)}s`,
-    gracefulStop: `${PAUSE_SECONDS}s`,
+    startTime: `${index * (seconds + pauseSeconds)}s`,
+    gracefulStop: `${pauseSeconds}s`,
     preAllocatedVUs: vus,
     tags: { load },
   };

@@ -25,7 +25,7 @@ import type { Sampling } from './lib/types.ts';
 const seconds = settings.number('LEVEL_SECONDS', 10);
 const concurrency = settings.list('CONCURRENCY', '1,2,4').map(Number);
 const PLAIN = 'none';
-const GRACE_SECONDS = settings.number('GRACE_SECONDS', 5);
+const graceSeconds = settings.number('GRACE_SECONDS', 5);
 
 interface Variant {
   readonly name: string;
@@ -49,8 +49,8 @@ const cells = concurrency.flatMap((vus, level) =>
       executor: 'constant-vus',
       vus,
       duration: `${seconds}s`,
-      startTime: `${position * (seconds + GRACE_SECONDS)}s`,
-      gracefulStop: `${GRACE_SECONDS}s`,
+      startTime: `${position * (seconds + graceSeconds)}s`,
+      gracefulStop: `${graceSeconds}s`,
       env: { CELL_SAMPLING: JSON.stringify(sampling) },
       tags: { load: String(vus), variant: name },
     };

@@ -45,8 +45,10 @@ export function htmlReport(result: BenchResult): string {
   ]);
 }
 
+/** Plain decoding last, so that each drafter has one colour in all charts. */
 function variantsOf({ points }: BenchResult): readonly string[] {
-  return [...new Set(points.map(({ variant }) => variant))];
+  const names = [...new Set(points.map(({ variant }) => variant))];
+  return [...names.filter((name) => name !== PLAIN), ...names.filter((name) => name === PLAIN)];
 }
 
 function loadPoints({ points }: BenchResult, variant: string): readonly PointFigures[] {
@@ -147,10 +149,10 @@ function gainChart(result: BenchResult): string {
         .filter(({ variant }) => variant === name)
         .map(({ max_concurrency, gain }) => ({ x: Math.log2(max_concurrency), y: gain })),
     })),
-    notes: Object.entries(result.break_even).flatMap(([, at]) =>
+    notes: Object.entries(result.break_even).flatMap(([variant, at]) =>
       at === null || at <= (result.gains[0]?.max_concurrency ?? 1)
         ? []
-        : [{ x: Math.log2(at), y: 1, text: `stops to pay at ${at.toFixed(1)}` }],
+        : [{ x: Math.log2(at), y: 1, text: `${variant} up to ${at.toFixed(1)}` }],
     ),
   });
 }

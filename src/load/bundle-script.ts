@@ -23,6 +23,8 @@ export async function bundleScript(file: string): Promise<string> {
       target: 'node20',
       external: ['k6', 'k6/*'],
       define: GLOBALS,
+      // As modules are.
+      banner: { js: '"use strict";' },
       logLevel: 'silent',
     });
     return outputFiles[0]!.text;

@@ -8,8 +8,8 @@ import { runScenario } from './scenario-run.ts';
 import { CheckTree } from './summary/check-tree.ts';
 import { type SummaryData, summaryData } from './summary/summary-data.ts';
 import { textSummary } from './summary/text-summary.ts';
-import { type JobOutcome, VirtualUser, type VirtualUserOptions } from './virtual-user.ts';
-import type { FromVu, Job, ScenarioFacts } from './vu/protocol.ts';
+import { type JobOutcome, VirtualUser, type VirtualUserOptions, type VuMessage } from './virtual-user.ts';
+import type { Job, ScenarioFacts } from './vu/protocol.ts';
 import { VuPool } from './vu-pool.ts';
 
 /** As k6 documents them. */
@@ -72,12 +72,14 @@ export async function runLoadTest(options: LoadTestOptions): Promise<LoadTestRes
     options: {},
     testStarted: Date.now(),
     keepConnections: true,
-    onMessage: (message) => test?.onMessage(message),
+    onMessage: (message) => (test === null ? void early.push(message) : test.onMessage(message)),
   };
   let test: LoadTest | null = null;
+  const early: VuMessage[] = [];
   const main = await VirtualUser.open(base);
   try {
     test = new LoadTest(options, base, main, testOptions(main.info.options, options.overrides));
+    for (const message of early) test.onMessage(message);
     return await test.run();
   } finally {
     await main.close();
@@ -167,7 +169,7 @@ class LoadTest {
     return this.#result(durationMs);
   }
 
-  onMessage(message: Exclude<FromVu, { type: 'ready' | 'failed' | 'done' }>): void {
+  onMessage(message: VuMessage): void {
     switch (message.type) {
       case 'samples':
         for (const sample of message.samples) this.#metrics.record(sample);

@@ -7,12 +7,14 @@ import type { FromVu, Job, RequestMessage, ScriptError, VuInfo, VuStart } from '
 /** Requests of one `batch` that are under way at a time. */
 const BATCH_AT_ONCE = 20;
 
+/** Whatever a thread says beside the ends of its jobs. */
+export type VuMessage = Exclude<FromVu, { type: 'ready' | 'failed' | 'done' }>;
+
 export interface VirtualUserOptions extends Omit<VuStart, 'requests' | 'answered'> {
   /** Code of the thread. */
   readonly workerCode: string;
   readonly keepConnections: boolean;
-  /** Whatever the thread says beside the ends of its jobs. */
-  readonly onMessage: (message: Exclude<FromVu, { type: 'ready' | 'failed' | 'done' }>) => void;
+  readonly onMessage: (message: VuMessage) => void;
 }
 
 export interface JobOutcome {

@@ -53,12 +53,14 @@ export function lineChart(options: LineChartOptions): string {
     );
   }
   for (const [i, line] of lines.entries()) marks.push(...drawn(line, i, x, y));
-  for (const note of options.notes ?? []) {
+  for (const [i, note] of (options.notes ?? []).entries()) {
     const [atX, atY] = [x(note.x), y(note.y)];
     const isRight = atX > CHART.width * 0.7;
+    // By turns below and above, for those that are near each other.
+    const below = i % 2 === 0 ? 14 : -8;
     marks.push(
       `<circle fill="none" stroke="#333" cx="${fixed(atX)}" cy="${fixed(atY)}" r="6"/>`,
-      `<text class="tick" x="${fixed(atX + (isRight ? -9 : 9))}" y="${fixed(atY + 13)}" text-anchor="${isRight ? 'end' : 'start'}">${escapeHtml(note.text)}</text>`,
+      `<text class="tick" x="${fixed(atX + (isRight ? -9 : 9))}" y="${fixed(atY + below)}" text-anchor="${isRight ? 'end' : 'start'}">${escapeHtml(note.text)}</text>`,
     );
   }
   return chartFrame({ ...options, x, y, legend: lines.map(({ name }) => name) }, marks);
