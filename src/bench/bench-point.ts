@@ -51,7 +51,7 @@ export function benchVariants(
     if (name === PLAIN) return [{ name, drafter: PLAIN, draftTokens: null }];
     const served = drafters.find((drafter) => drafter.name === name);
     if (served === undefined) {
-      const known = [PLAIN, ...drafters.map((drafter) => drafter.name)].join(', ');
+      const known = [...new Set([PLAIN, ...drafters.map((drafter) => drafter.name)])].join(', ');
       throw new AppError('invalid_config', `Expected drafters of the server (${known}), got ${name}; change --drafters`);
     }
     const tooLong = draftTokens.find((tokens) => tokens > served.max_draft_tokens);

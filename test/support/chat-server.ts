@@ -98,7 +98,8 @@ export class ChatServer implements AsyncDisposable {
     });
     if (path === '/v1/models') return { data: [{ id: 'm', max_model_len: 1000 }] };
     if (path === '/version') return { version: '1.2.3' };
-    if (path === '/v1/drafters' && this.#drafters) return { data: [drafter('good', true), drafter('bad', false)] };
+    if (path === '/v1/drafters' && this.#drafters)
+      return { data: ['good', 'bad', 'none'].map((name, i) => drafter(name, i === 0)) };
     return null;
   }
 }
