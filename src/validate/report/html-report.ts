@@ -319,7 +319,10 @@ function speed({ speed: measured, settings }: Report): string {
         name: 'predicted from acceptance and costs',
         points: measured.byDraftLength.map(({ draftTokens, speedUp }) => ({ x: draftTokens, y: exact(speedUp) })),
       },
-      { name: 'measured', points: [{ x: settings.maxDraftTokens, y: measured.speedUp }] },
+      // Drafts that are as long as pays have no one place on this axis.
+      ...(settings.draftTokens === 'auto'
+        ? []
+        : [{ name: 'measured', points: [{ x: settings.draftTokens, y: measured.speedUp }] }]),
     ],
   });
   const lengths = lineChart({

@@ -1,17 +1,17 @@
 /** Measured speed next to what acceptance and costs predict. */
 import type { CostModel } from '../../decode/draft-length/cost-model.ts';
-import type { StepReport } from '../../engine/engine.ts';
 import type { SpeedSample } from '../measure/speed-pass.ts';
 import { type ForcedRun, walk } from './forced-walk.ts';
 import { Bootstrap } from './interval.ts';
+import { ObservedCosts, type ObservedStep } from './observed-costs.ts';
 import type { Speed } from './report-schema.ts';
 
 export interface SpeedReportOptions {
   readonly samples: readonly SpeedSample[];
   /** Steps of the measurement that decoded. */
-  readonly steps: readonly StepReport[];
+  readonly steps: readonly ObservedStep[];
   readonly repeats: number;
-  /** Measured on this machine before; it learns from the steps of the measurement. */
+  /** Measured on this machine before. */
   readonly costs: CostModel;
   readonly forced: readonly ForcedRun[];
   readonly maxDraftTokens: number;
@@ -20,25 +20,30 @@ export interface SpeedReportOptions {
 
 /**
  * Speed-up of drafts of n tokens: AL(n) · c(1) / (d + c(1 + n)), with c(r) the time of a step of r rows and d that of a draft of n
- * (Leviathan, Kalman and Matias 2023, theorem 3.8, with measured costs in place of its c). Its inverse without AL is the
- * acceptance length at which drafting gains nothing.
+ * (Leviathan, Kalman and Matias 2023, theorem 3.8, with measured costs in place of its c). Rounds in which the drafter had fewer
+ * tokens, or none, cost what those do. The inverse without AL is the acceptance length at which drafting gains nothing.
  */
 export function speedReport(options: SpeedReportOptions): Speed {
-  const { costs, samples, steps, maxDraftTokens } = options;
-  for (const { decodeRows, durationMs, draftMs } of steps) {
-    costs.observeStep(decodeRows, 1, durationMs);
-    if (decodeRows > 1) costs.observeDraft(decodeRows - 1, 1, draftMs);
-  }
+  const { samples, maxDraftTokens } = options;
+  const costs = new ObservedCosts(options.costs, options.steps);
+  const costOf = (drafted: number) => (drafted === 0 ? 0 : costs.draftMs(drafted)) + costs.stepMs(1 + drafted);
   const total = (value: (sample: (typeof samples)[number]) => number) =>
     samples.reduce((sum, sample) => sum + value(sample), 0);
   const tokens = total((sample) => sample.tokens);
   const bootstrap = new Bootstrap(samples.length, options.seed);
-  const plainMs = costs.stepMs(1, 1);
+  const plainMs = costs.stepMs(1);
   const byDraftLength = Array.from({ length: maxDraftTokens }, (_, i) => {
     const draftTokens = i + 1;
-    const rounds = options.forced.flatMap((run) => walk(run, draftTokens));
-    const acceptanceLength = rounds.length === 0 ? 1 : rounds.reduce((sum, { emitted }) => sum + emitted, 0) / rounds.length;
-    const roundMs = costs.draftMs(draftTokens, 1) + costs.stepMs(1 + draftTokens, 1);
+    const rounds = options.forced.flatMap((run) =>
+      walk(run, draftTokens).map(({ anchor, emitted }) => ({
+        emitted,
+        ms: costOf(Math.min(run.anchors[anchor]?.draft.length ?? 0, draftTokens)),
+      })),
+    );
+    const mean = (value: (round: (typeof rounds)[number]) => number, none: number) =>
+      rounds.length === 0 ? none : rounds.reduce((sum, round) => sum + value(round), 0) / rounds.length;
+    const acceptanceLength = mean(({ emitted }) => emitted, 1);
+    const roundMs = mean(({ ms }) => ms, costOf(draftTokens));
     const breakEven = roundMs / plainMs;
     return { draftTokens, acceptanceLength, roundMs, speedUp: acceptanceLength / breakEven, breakEven };
   });
@@ -52,8 +57,8 @@ export function speedReport(options: SpeedReportOptions): Speed {
     plainTokensPerSecond: (1000 * tokens) / total((sample) => sample.plainMs),
     tokensPerSecond: (1000 * tokens) / total((sample) => sample.speculativeMs),
     speedUp: bootstrap.ratio(samples.map(({ plainMs: dividend, speculativeMs: divisor }) => ({ dividend, divisor }))),
-    stepMs: Array.from({ length: maxDraftTokens + 1 }, (_, i) => ({ rows: i + 1, ms: costs.stepMs(i + 1, 1) })),
-    draftMs: costs.draftMs(maxDraftTokens, 1),
+    stepMs: Array.from({ length: maxDraftTokens + 1 }, (_, i) => ({ rows: i + 1, ms: costs.stepMs(i + 1) })),
+    draftMs: costs.draftMs(maxDraftTokens),
     byDraftLength,
     bestDraftTokens: best.draftTokens,
     predictedSpeedUp: best.speedUp,

@@ -66,12 +66,11 @@ function speed({ speed: measured, settings }: Report): string[] {
         )} tokens per round more.`
       : `Best predicted with drafts of ${measured.bestDraftTokens}: speed-up ${formatNumber(measured.predictedSpeedUp)}.`,
   ];
-  const own = measured.byDraftLength.find(({ draftTokens }) => draftTokens === settings.maxDraftTokens);
-  if (own !== undefined) {
-    lines.push(
-      `Measured speed-up ${formatInterval(measured.speedUp)} with drafts of ${settings.draftTokens}, predicted ${formatNumber(own.speedUp)}; ` +
-        `break-even there is ${formatNumber(own.breakEven)} tokens per round.`,
-    );
-  }
+  const own = measured.byDraftLength.find(({ draftTokens }) => draftTokens === settings.draftTokens);
+  const predicted =
+    own === undefined
+      ? ''
+      : `, predicted ${formatNumber(own.speedUp)}; break-even there is ${formatNumber(own.breakEven)} tokens per round`;
+  lines.push(`Measured speed-up ${formatInterval(measured.speedUp)} with drafts of ${settings.draftTokens}${predicted}.`);
   return lines;
 }
