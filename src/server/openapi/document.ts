@@ -43,7 +43,7 @@ function describe({ path, summary, body, status = 200, answer, event, contentTyp
   }));
   const content = {
     ...(answer === null ? { [contentType!]: { schema: { type: 'string' } } } : json(jsonSchema(answer))),
-    ...(event === undefined ? {} : { 'text/event-stream': { schema: jsonSchema(event) } }),
+    ...(event === undefined ? {} : { 'text/event-stream': { schema: serverSentEvent(jsonSchema(event)) } }),
   };
   return {
     summary,
@@ -59,6 +59,16 @@ function describe({ path, summary, body, status = 200, answer, event, contentTyp
 
 function json(schema: JsonSchema) {
   return { 'application/json': { schema } };
+}
+
+/** One event of a stream. A failure on the way ends it with an error in the place of a chunk. */
+function serverSentEvent(chunk: JsonSchema): JsonSchema {
+  const payload = { contentMediaType: 'application/json', contentSchema: anyOf([chunk, jsonSchema(errorBody)]) };
+  return {
+    type: 'object',
+    properties: { data: { type: 'string', anyOf: [{ const: '[DONE]' }, payload] } },
+    required: ['data'],
+  };
 }
 
 function anyOf(schemas: readonly JsonSchema[]): JsonSchema {

@@ -21,7 +21,7 @@ export interface Operation {
   readonly status?: number;
   /** Null: not JSON. */
   readonly answer: z.ZodType | null;
-  /** One `data:` line of a stream. */
+  /** What a `data:` line of a stream holds, beside errors and the mark of its end. */
   readonly event?: z.ZodType;
   /** Content type of an answer that is not JSON. */
   readonly contentType?: string;

@@ -12,6 +12,16 @@ import { STREAM_VECTORS } from './stream-vectors.ts';
 
 const { limits } = DEFAULT_SERVER_CONFIG;
 const ajv = new Ajv2020({ strict: false });
+// Ajv knows the keyword and checks nothing by it.
+ajv.removeKeyword('contentSchema');
+ajv.addKeyword({
+  keyword: 'contentSchema',
+  type: 'string',
+  compile: (schema: object) => {
+    const fits = ajv.compile(schema);
+    return (text: string) => text.startsWith('{') && fits(JSON.parse(text));
+  },
+});
 const OPERATIONS = operations(limits);
 const operationOf = (method: string, path: string): Operation =>
   OPERATIONS.find((operation) => operation.method === method && operation.path === path)!;
@@ -207,6 +217,24 @@ describe('GET /openapi.json', () => {
     expect(accepts(sample)).toBe(false);
   });
 
+  test.each(['/v1/completions', '/v1/chat/completions'])('describes the events of a stream of %s', async (path) => {
+    const { app, headers } = createFullApp();
+    const response = await app.request(path, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify(path.includes('chat') ? { messages, ...streamed } : { prompt: 'x', ...streamed }),
+    });
+    const events = [...(await response.text()).matchAll(/^data: (.*)$/gm)].map(([, data]) => ({ data }));
+    const document = JSON.parse(JSON.stringify(openApiDocument({ version: '1', limits }))) as Described;
+    const { schema } = document.paths[path]!['post']!.responses[200].content['text/event-stream'];
+    const fits = ajv.compile(schema);
+    expect(events.length).toBeGreaterThan(2);
+    for (const event of [...events, { data: '{"error":{"message":"a","type":"b","param":null,"code":"c"}}' }]) {
+      expect(fits(event), JSON.stringify(event)).toBe(true);
+    }
+    expect(fits({ data: '{"id":"a"}' })).toBe(false);
+  });
+
   test('has no lists with a schema for each place, which not every reader knows', () => {
     expect(JSON.stringify(openApiDocument({ version: '1', limits }))).not.toContain('"prefixItems"');
   });
@@ -215,7 +243,18 @@ describe('GET /openapi.json', () => {
 
   interface Described {
     readonly paths: Readonly<
-      Record<string, Readonly<Record<string, { requestBody: { content: { 'application/json': { schema: Schema } } } }>>>
+      Record<
+        string,
+        Readonly<
+          Record<
+            string,
+            {
+              requestBody: { content: { 'application/json': { schema: Schema } } };
+              responses: { 200: { content: { 'text/event-stream': { schema: object } } } };
+            }
+          >
+        >
+      >
     >;
   }
 });
