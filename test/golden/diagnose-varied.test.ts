@@ -68,7 +68,6 @@ it(
   "speculators' layout with a head of its own over a part of the vocabulary is healthy, in int8 too",
   async () => {
     const { findings } = await diagnosisOf((drafter) => {
-      const { config } = drafter;
       const kept = Array.from({ length: 1024 }, (_, id) => id).filter((id) => id % 43 !== 7);
       const head = new VariedDrafter(join(TESTBED, 'target')).bits('model.embed_tokens.weight').values;
       const rows = Uint16Array.from(kept.flatMap((id) => [...head.subarray(id * 128, (id + 1) * 128)]));
@@ -81,19 +80,7 @@ it(
         [1024],
         Uint8Array.from({ length: 1024 }, (_, id) => Number(kept.includes(id))),
       );
-      const { dflash_config, block_size, architectures, num_target_layers, ...layers } = config;
-      drafter.config = {
-        architectures,
-        speculators_model_type: 'dflash',
-        speculators_version: '0.9.0',
-        block_size,
-        mask_token_id: dflash_config['mask_token_id'],
-        // Counted from the embedding.
-        aux_hidden_state_layer_ids: [1, 3, 4, 5, 6],
-        draft_vocab_size: kept.length,
-        tie_word_embeddings: false,
-        transformer_layer_config: layers,
-      } as unknown as VariedDrafter['config'];
+      drafter.declareAsSpeculators({ draft_vocab_size: kept.length });
     }, 'int8');
     expect(findings).toEqual([]);
   },

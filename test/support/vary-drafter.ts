@@ -1,6 +1,7 @@
 /** Copies of a bfloat16 drafter folder with something changed, made without training. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PREDECESSORS, SELECTOR_PROJECTION, SUCCESSORS } from '../../src/drafter/dflash/candidate-lattice.ts';
 
 interface Entry {
   readonly dtype: string;
@@ -62,6 +63,57 @@ export class VariedDrafter {
     const start = this.#data.byteLength;
     this.#header[name] = { dtype, shape, data_offsets: [start, start + bytes.byteLength] };
     this.#data = Buffer.concat([this.#data, bytes]);
+  }
+
+  /** The same drafter in speculators' layout, which counts layers from the embedding. */
+  declareAsSpeculators(keys: Record<string, unknown> = {}): void {
+    const { dflash_config, block_size, architectures, num_target_layers: _, ...layers } = this.config;
+    const { mask_token_id, target_layer_ids } = dflash_config as { mask_token_id: number; target_layer_ids: number[] };
+    const config: Record<string, unknown> = {
+      architectures,
+      speculators_model_type: 'dflash',
+      speculators_version: '0.9.0',
+      block_size,
+      mask_token_id,
+      aux_hidden_state_layer_ids: target_layer_ids.map((id) => id + 1),
+      draft_vocab_size: layers['vocab_size'],
+      tie_word_embeddings: false,
+      transformer_layer_config: layers,
+      ...keys,
+    };
+    this.config = config as VariedDrafter['config'];
+  }
+
+  /**
+   * The same drafter as one of DFlash 2, which drafts what it did: its convolutions pass each row as it is, and its selector adds
+   * nothing to the scores of the candidates.
+   */
+  declareAsDflash2(): void {
+    const { hidden_size, vocab_size, num_hidden_layers } = this.config as unknown as Record<string, number>;
+    const [hidden, vocab, layers] = [hidden_size as number, vocab_size as number, num_hidden_layers as number];
+    const [width, group, rank] = [2, 16, 8];
+    const one = 0x3f80;
+    const tensor = (name: string, shape: readonly number[], value: (at: number) => number) => {
+      const size = shape.reduce((product, length) => product * length, 1);
+      this.add(name, 'BF16', shape, new Uint8Array(Uint16Array.from({ length: size }, (_, at) => value(at)).buffer));
+    };
+    for (let layer = 0; layer < layers; layer++) {
+      for (const part of ['attention_conv', 'mlp_conv']) {
+        const base = `layers.${layer}.${part}`;
+        tensor(`${base}.base_kernel`, [2, width, hidden], (at) => (at % (width * hidden) < hidden ? one : 0));
+        tensor(`${base}.kernel_projection.weight`, [(2 * width * hidden) / group, hidden], () => 0);
+      }
+    }
+    tensor(SELECTOR_PROJECTION, [rank, hidden], () => 0);
+    tensor(PREDECESSORS, [vocab, rank], () => one);
+    tensor(SUCCESSORS, [vocab, rank], () => one);
+    this.config['architectures'] = ['DFlash2DraftModel'];
+    Object.assign(this.config.dflash_config, {
+      conv_kernel_size: width,
+      conv_group_size: group,
+      selector_rank: rank,
+      selector_top_k: 4,
+    });
   }
 
   get tensorNames(): readonly string[] {
