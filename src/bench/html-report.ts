@@ -221,7 +221,15 @@ function byPosition(result: BenchResult): string {
       },
     ];
   });
-  return lineChart({ title: 'Accepted at each place of a draft', xLabel: 'place', yLabel: 'share', yDomain: [0, 1], lines });
+  const longest = Math.max(0, ...lines.map(({ points }) => points.length));
+  return lineChart({
+    title: 'Accepted at each place of a draft',
+    xLabel: 'place',
+    xNames: Array.from({ length: longest }, (_, place) => ({ at: place + 1, name: String(place + 1) })),
+    yLabel: 'share',
+    yDomain: [0, 1],
+    lines,
+  });
 }
 
 /** The points of the first load, and those of the axis. */

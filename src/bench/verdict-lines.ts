@@ -5,30 +5,11 @@ export function verdictLines({ gains, break_even, knees, lossless, points, error
   const lines: string[] = [];
   for (const [variant, at] of Object.entries(break_even)) {
     const own = gains.filter((gain) => gain.variant === variant);
-    const first = own[0];
-    if (first?.gain.value == null) continue;
-    const best = `${first.gain.value.toFixed(2)} × at ${clients(first.max_concurrency)}`;
-    const last = own.at(-1);
-    if (at === null) {
-      const end =
-        last === first || last?.gain.value == null
-          ? ''
-          : `, ${last.gain.value.toFixed(2)} × at ${clients(last.max_concurrency)}`;
-      const losing = own.filter(({ gain: { value } }) => value !== null && value <= 1);
-      const where = losing.length === 0 ? 'every load measured' : `the highest load, but not at ${loads(losing)}`;
-      lines.push(`${variant} pays at ${where}: ${best}${end}.`);
-    } else if (at <= first.max_concurrency) {
-      lines.push(`${variant} does not pay, not even at ${clients(first.max_concurrency)}: ${first.gain.value.toFixed(2)} ×.`);
-    } else {
-      lines.push(`${variant} pays up to about ${at.toFixed(1)} clients: ${best}.`);
-    }
-    const unclear = own.filter(({ gain: { low, high } }) => low !== null && high !== null && low <= 1 && high >= 1);
-    if (unclear.length > 0) {
-      lines.push(`${variant}: within noise of no gain at ${loads(unclear)}; more prompts or repeats would tell.`);
-    }
+    lines.push(...gainLines(variant, at, own));
   }
-  for (const [variant, at] of Object.entries(knees))
+  for (const [variant, at] of Object.entries(knees)) {
     lines.push(`Knee of ${variant}: ${clients(at)} (most throughput for the wait).`);
+  }
   if (lossless.compared > 0) {
     lines.push(
       lossless.differing.length === 0
@@ -40,6 +21,26 @@ export function verdictLines({ gains, break_even, knees, lossless, points, error
   if (failures > 0) lines.push(`${failures} requests failed: ${errors.slice(0, 3).join('; ')}`);
   if (!complete) lines.push('Interrupted: later points are missing.');
   return lines;
+}
+
+/** @param at where it stops to pay; null for nowhere */
+function gainLines(variant: string, at: number | null, gains: BenchResult['gains']): string[] {
+  const [first] = gains;
+  const last = gains.at(-1);
+  if (first?.gain.value == null) return [];
+  const unclear = gains.filter(({ gain: { low, high } }) => low !== null && high !== null && low <= 1 && high >= 1);
+  const noise =
+    unclear.length === 0 ? [] : [`${variant}: no more than noise at ${loads(unclear)}; more prompts or repeats would tell.`];
+  const best = `${first.gain.value.toFixed(2)} × at ${clients(first.max_concurrency)}`;
+  if (at === null) {
+    const end =
+      last === first || last?.gain.value == null ? '' : `, ${last.gain.value.toFixed(2)} × at ${clients(last.max_concurrency)}`;
+    const losing = gains.filter(({ gain: { value } }) => value !== null && value <= 1);
+    const where = losing.length === 0 ? 'every load measured' : `the highest load, but not at ${loads(losing)}`;
+    return [`${variant} pays at ${where}: ${best}${end}.`, ...noise];
+  }
+  if (at > first.max_concurrency) return [`${variant} pays up to about ${at.toFixed(1)} clients: ${best}.`, ...noise];
+  return [`${variant} pays at no load measured: ${best}.`, ...noise];
 }
 
 function loads(gains: BenchResult['gains']): string {

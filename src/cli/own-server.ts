@@ -24,9 +24,13 @@ export async function startOwnServer(serveArguments: readonly string[], signal: 
     detached: true,
   });
   const exit = once(child, 'exit');
+  // Whoever leaves in a hurry leaves no server behind.
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
   const stop = async () => {
     child.kill('SIGTERM');
     await exit;
+    process.removeListener('exit', kill);
   };
   let said = '';
   const url = new Promise<string>((done, fail) => {

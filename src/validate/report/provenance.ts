@@ -27,7 +27,7 @@ export function hostProvenance() {
     cpu: cpuModel(),
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 2 ** 30),
-    command: ['blockdraft', ...process.argv.slice(2)].map(quoted).join(' '),
+    command: commandLine(process.argv.slice(2)),
   };
 }
 
@@ -60,6 +60,15 @@ export async function folderDigest(folder: string): Promise<string> {
     for await (const chunk of createReadStream(join(folder, name), { highWaterMark: 1 << 20 })) hash.update(chunk);
   }
   return hash.digest('hex');
+}
+
+/** As it could be typed again, but for keys: reports are passed on. */
+export function commandLine(words: readonly string[]): string {
+  const told = words.map((word, i) => {
+    if (words[i - 1] === '--api-key') return '…';
+    return word.startsWith('--api-key=') ? '--api-key=…' : quoted(word);
+  });
+  return ['blockdraft', ...told].join(' ');
 }
 
 function ownCommit(): string | null {

@@ -1,4 +1,5 @@
 import { escapeHtml } from '../escape-html.ts';
+import { formatInterval } from '../format-figure.ts';
 import type { Interval } from '../interval.ts';
 import { CHART, chartFrame, colour, type FrameOptions, fixed } from './chart-frame.ts';
 import { linearScale } from './scale.ts';
@@ -78,7 +79,9 @@ function drawn(line: Line, index: number, x: (value: number) => number, y: (valu
       : `<line class="bar" stroke="${colour(index)}" x1="${fixed(x(at))}" x2="${fixed(x(at))}" y1="${fixed(y(low))}" y2="${fixed(y(high))}"/>`,
   );
   const dots = known.map(
-    ({ at, value }) => `<circle fill="${colour(index)}" cx="${fixed(x(at))}" cy="${fixed(y(value))}" r="2.6"/>`,
+    ({ at, value, low, high }) =>
+      `<circle fill="${colour(index)}" cx="${fixed(x(at))}" cy="${fixed(y(value))}" r="2.6">` +
+      `<title>${escapeHtml(line.name)}: ${formatInterval({ value, low, high })}</title></circle>`,
   );
   return [`<path class="line" stroke="${colour(index)}"${dash} d="${path}"/>`, ...bars, ...dots];
 }
