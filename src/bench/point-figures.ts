@@ -1,5 +1,5 @@
 /** The figures of one point, from its requests. */
-import { Bootstrap, type Interval } from '../validate/report/interval.ts';
+import { Bootstrap, type Interval, quantile } from '../validate/report/interval.ts';
 import type { BenchPoint } from './bench-point.ts';
 import type { RequestRecord, SpeculationCounts } from './request-record.ts';
 import type { PointFigures } from './result-schema.ts';
@@ -116,16 +116,10 @@ function perPosition(speculations: readonly SpeculationCounts[]): (number | null
 
 function timesOf(name: string, values: readonly number[], percentiles: readonly number[]): Record<string, number | null> {
   const sorted = [...values].sort((a, b) => a - b);
-  const at = (percent: number): number | null => {
-    if (sorted.length === 0) return null;
-    const place = (percent / 100) * (sorted.length - 1);
-    const low = sorted[Math.floor(place)]!;
-    return low + (place - Math.floor(place)) * (sorted[Math.ceil(place)]! - low);
-  };
   return {
     [`mean_${name}_ms`]: sorted.length === 0 ? null : sum(sorted, (value) => value) / sorted.length,
-    [`median_${name}_ms`]: at(50),
-    ...Object.fromEntries(percentiles.map((percent) => [`p${percent}_${name}_ms`, at(percent)])),
+    [`median_${name}_ms`]: quantile(sorted, 0.5),
+    ...Object.fromEntries(percentiles.map((percent) => [`p${percent}_${name}_ms`, quantile(sorted, percent / 100)])),
   };
 }
 

@@ -75,8 +75,12 @@ function pooled(ratios: readonly Ratio[], counts: ArrayLike<number>): number | n
   return divisor === 0 ? null : dividend / divisor;
 }
 
-/** Linear between order statistics; of at least one ascending value. */
-function quantile(sorted: readonly number[], share: number): number | null {
+/**
+ * Linear between order statistics.
+ * @param sorted ascending
+ * @returns null of no values
+ */
+export function quantile(sorted: readonly number[], share: number): number | null {
   if (sorted.length === 0) return null;
   const place = share * (sorted.length - 1);
   const below = Math.floor(place);
