@@ -1,11 +1,12 @@
 /** The result as one page with charts. */
 import { escapeHtml } from '../validate/report/escape-html.ts';
-import { formatInterval, formatNumber, formatShare } from '../validate/report/format-figure.ts';
+import { formatNumber } from '../validate/report/format-figure.ts';
 import type { Interval } from '../validate/report/interval.ts';
 import { htmlTable, page } from '../validate/report/page.ts';
 import { barChart } from '../validate/report/svg/bar-chart.ts';
 import { lineChart } from '../validate/report/svg/line-chart.ts';
 import { PLAIN } from './bench-point.ts';
+import { FIGURE_HEADER, figureCells } from './figure-cells.ts';
 import type { BenchResult, PointFigures } from './result-schema.ts';
 import { verdictLines } from './verdict-lines.ts';
 
@@ -290,47 +291,13 @@ function categoryAcceptance(result: BenchResult): string {
 }
 
 function figuresTable({ points }: BenchResult): string {
-  const header = [
-    'variant',
-    'clients',
-    'temp.',
-    'prompt',
-    'done',
-    'failed',
-    'req/s',
-    'tok/s',
-    'TTFT',
-    'TTFT p99',
-    'TPOT',
-    'TPOT p99',
-    'ITL',
-    'E2EL',
-    'AL',
-    'accepted %',
-  ];
   return (
     htmlTable(
-      header,
+      ['variant', 'clients', 'temp.', 'prompt', ...FIGURE_HEADER],
       points.map((point) => {
-        const ms = (name: string) => formatNumber(point.times[name] ?? null, 1);
-        return [
-          point.variant,
-          String(point.max_concurrency),
-          String(point.temperature),
-          formatNumber(point.mean_input_tokens, 0),
-          String(point.completed),
-          String(point.failed),
-          formatNumber(point.request_throughput),
-          formatNumber(point.output_throughput, 1),
-          ms('median_ttft_ms'),
-          ms('p99_ttft_ms'),
-          ms('median_tpot_ms'),
-          ms('p99_tpot_ms'),
-          ms('median_itl_ms'),
-          ms('median_e2el_ms'),
-          formatInterval(point.spec_decode_acceptance_length),
-          formatShare(point.spec_decode_acceptance_rate.value),
-        ];
+        const { variant, max_concurrency, temperature, mean_input_tokens } = point;
+        const asked = [variant, String(max_concurrency), String(temperature), formatNumber(mean_input_tokens, 0)];
+        return [...asked, ...figureCells(point)];
       }),
     ) +
     '<p class="muted">Times in ms, medians where not said. TTFT: to the first text. TPOT: (end − first text) / (tokens − 1). ITL: between deliveries, which have ' +

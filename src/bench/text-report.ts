@@ -1,6 +1,7 @@
 /** The result for a terminal. */
 import { formatInterval, formatNumber, formatShare } from '../validate/report/format-figure.ts';
 import { textTable } from '../validate/report/text-table.ts';
+import { FIGURE_HEADER, figureCells } from './figure-cells.ts';
 import type { BenchResult, PointFigures } from './result-schema.ts';
 import { verdictLines } from './verdict-lines.ts';
 
@@ -10,44 +11,11 @@ export function textReport(result: BenchResult): string {
     gains.find((gain) => gain.variant === variant && gain.max_concurrency === max_concurrency)?.gain;
   const load = points.filter(({ axis }) => axis === 'load');
   const loadTable = textTable(
-    [
-      'clients',
-      'variant',
-      'done',
-      'failed',
-      'req/s',
-      'out tok/s',
-      'TTFT',
-      'p99',
-      'TPOT',
-      'p99',
-      'ITL',
-      'E2EL',
-      'AL',
-      'accepted %',
-      'gain',
-    ],
+    ['clients', 'variant', ...FIGURE_HEADER, 'gain'],
     load.map((point) => {
-      const { times } = point;
       const gain = gainOf(point);
-      const ms = (name: string) => formatNumber(times[name] ?? null, 1);
-      return [
-        String(point.max_concurrency),
-        point.variant,
-        String(point.completed),
-        String(point.failed),
-        formatNumber(point.request_throughput),
-        formatNumber(point.output_throughput, 1),
-        ms('median_ttft_ms'),
-        ms('p99_ttft_ms'),
-        ms('median_tpot_ms'),
-        ms('p99_tpot_ms'),
-        ms('median_itl_ms'),
-        ms('median_e2el_ms'),
-        formatInterval(point.spec_decode_acceptance_length),
-        formatShare(point.spec_decode_acceptance_rate.value),
-        gain === undefined ? '–' : formatInterval(gain),
-      ];
+      const shown = gain === undefined ? '–' : formatInterval(gain);
+      return [String(point.max_concurrency), point.variant, ...figureCells(point), shown];
     }),
   );
   const other = points.filter(({ axis }) => axis !== 'load');
