@@ -1,5 +1,5 @@
 /** Training runs at equal steps. */
-import { formatDifference } from '../report/format-figure.ts';
+import { formatDifference, formatInterval } from '../report/format-figure.ts';
 import { Bootstrap, type Interval } from '../report/interval.ts';
 import type { Overlay, WatchPoint } from './watch-schema.ts';
 
@@ -39,13 +39,22 @@ function sign({ low, high }: Interval): number {
   return 0;
 }
 
+function negative({ value, low, high }: Interval): Interval {
+  const less = (figure: number | null) => (figure === null ? null : -figure);
+  return { value: less(value), low: less(high), high: less(low) };
+}
+
 function conclusion(a: string, b: string, steps: Overlay['steps']): Pick<Overlay, 'since' | 'words'> {
   const last = steps.at(-1) as Overlay['steps'][number];
   const direction = sign(last.acceptanceLength);
-  const figures = `${formatDifference(last.acceptanceLength)} tokens per round at step ${last.step}`;
-  if (direction === 0) return { since: null, words: `${b} and ${a} cannot be told apart at equal steps: ${figures}.` };
+  const place = `tokens per round at step ${last.step}`;
+  if (direction === 0) {
+    const difference = formatDifference(last.acceptanceLength);
+    return { since: null, words: `${b} and ${a} cannot be told apart at equal steps: ${difference} ${place}.` };
+  }
   const apart = steps.findLastIndex(({ acceptanceLength }) => sign(acceptanceLength) !== direction);
   const since = (steps[apart + 1] as Overlay['steps'][number]).step;
   const from = steps.length === 1 ? 'measured at this step only' : `since step ${since}`;
-  return { since, words: `${b} is ${direction > 0 ? 'ahead of' : 'behind'} ${a} by ${figures}, ${from}.` };
+  const [words, distance] = direction > 0 ? ['ahead of', last.acceptanceLength] : ['behind', negative(last.acceptanceLength)];
+  return { since, words: `${b} is ${words} ${a} by ${formatInterval(distance)} ${place}, ${from}.` };
 }

@@ -45,7 +45,7 @@ export function watchHtml(watch: Watch): string {
         points: accuracyBySlot.map((y, slot) => ({ x: slot + 1, y })),
       })),
     }),
-    slotsOverSteps(watch, runs),
+    ...runs.map((run) => slotsOverSteps(watch, run, runs.length > 1)),
     lineChart({
       title: 'Loss, from the training logs',
       xLabel: 'step',
@@ -126,25 +126,25 @@ function lines(watch: Watch, measured: (point: WatchPoint) => Interval, logged: 
 }
 
 function loggedLines({ logged }: Watch, runs: readonly string[], figure: (point: LoggedPoint) => number | null): Line[] {
-  return runs.flatMap((run) => {
+  return runs.flatMap((run, colour) => {
     const points = logged.filter((point) => point.run === run && figure(point) !== null);
     if (points.length === 0) return [];
     return [
       {
         name: `${run}, log`,
         dashed: true,
+        colour,
         points: points.map((point) => ({ x: point.step, y: { value: figure(point), low: null, high: null } })),
       },
     ];
   });
 }
 
-function slotsOverSteps({ points }: Watch, runs: readonly string[]): string {
-  const [run] = runs;
+function slotsOverSteps({ points }: Watch, run: string, named: boolean): string {
   const own = points.filter((point) => point.run === run);
   const slots = own[0]?.accuracyBySlot.length ?? 0;
   return lineChart({
-    title: `Accuracy by slot over steps${runs.length > 1 ? `, ${run}` : ''}`,
+    title: `Accuracy by slot over steps${named ? `, ${run}` : ''}`,
     xLabel: 'step',
     yLabel: 'accuracy',
     lines: Array.from({ length: slots }, (_, slot) => ({

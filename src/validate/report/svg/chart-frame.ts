@@ -10,6 +10,13 @@ export function colour(index: number): string {
   return COLOURS[index % COLOURS.length] as string;
 }
 
+export interface LegendEntry {
+  readonly name: string;
+  /** Index of its colour. */
+  readonly colour: number;
+  readonly dashed: boolean;
+}
+
 export interface FrameOptions {
   readonly x: Scale;
   readonly y: Scale;
@@ -18,8 +25,7 @@ export interface FrameOptions {
   /** Instead of numbers at the ticks of x. */
   readonly xNames?: readonly { readonly at: number; readonly name: string }[];
   readonly formatY?: (value: number) => string;
-  /** In the order of the colours. */
-  readonly legend: readonly string[];
+  readonly legend: readonly LegendEntry[];
   readonly title: string;
 }
 
@@ -55,8 +61,10 @@ export function chartFrame(options: FrameOptions, marks: readonly string[]): str
   ].join('');
 }
 
-function legendEntry(name: string, index: number): string {
-  return `<span><i style="background:${colour(index)}"></i>${escapeHtml(name)}</span>`;
+function legendEntry({ name, colour: index, dashed }: LegendEntry): string {
+  const own = colour(index);
+  const look = dashed ? `repeating-linear-gradient(90deg, ${own} 0 3px, transparent 3px 5px)` : own;
+  return `<span><i style="background:${look}"></i>${escapeHtml(name)}</span>`;
 }
 
 export function fixed(value: number): string {

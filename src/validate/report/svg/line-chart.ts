@@ -8,6 +8,8 @@ export interface Line {
   readonly name: string;
   readonly points: readonly { readonly x: number; readonly y: Interval }[];
   readonly dashed?: boolean;
+  /** Index of its colour; by default its place. */
+  readonly colour?: number;
 }
 
 export interface LineChartOptions {
@@ -39,7 +41,7 @@ export function lineChart(options: LineChartOptions): string {
   const x = linearScale(
     options.xDomain ?? [Math.min(...xs), Math.max(...xs)],
     [CHART.left + 14, CHART.width - CHART.right - 10],
-    8,
+    { wanted: 8, whole: xs.every(Number.isInteger) },
   );
   const y = linearScale(options.yDomain ?? [0, Math.max(...tops) * 1.05], [CHART.height - CHART.bottom, CHART.top]);
   const marks: string[] = [];
@@ -53,7 +55,7 @@ export function lineChart(options: LineChartOptions): string {
       `<text class="tick" x="${CHART.width - CHART.right}" y="${fixed(y(level.y) - 4)}" text-anchor="end">${level.name}</text>`,
     );
   }
-  for (const [i, line] of lines.entries()) marks.push(...drawn(line, i, x, y));
+  for (const [i, line] of lines.entries()) marks.push(...drawn(line, line.colour ?? i, x, y));
   for (const [i, note] of (options.notes ?? []).entries()) {
     const [atX, atY] = [x(note.x), y(note.y)];
     const isRight = atX > CHART.width * 0.7;
@@ -64,7 +66,10 @@ export function lineChart(options: LineChartOptions): string {
       `<text class="tick" x="${fixed(atX + (isRight ? -9 : 9))}" y="${fixed(atY + below)}" text-anchor="${isRight ? 'end' : 'start'}">${escapeHtml(note.text)}</text>`,
     );
   }
-  return chartFrame({ ...options, x, y, legend: lines.map(({ name }) => name) }, marks);
+  return chartFrame(
+    { ...options, x, y, legend: lines.map(({ name, colour: own, dashed = false }, i) => ({ name, colour: own ?? i, dashed })) },
+    marks,
+  );
 }
 
 function drawn(line: Line, index: number, x: (value: number) => number, y: (value: number) => number): string[] {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findCheckpoints } from '../../../../src/validate/watch/checkpoints.ts';
 import { overlayRuns } from '../../../../src/validate/watch/overlay.ts';
 import { readTrainingLog } from '../../../../src/validate/watch/training-log.ts';
+import { watchHtml } from '../../../../src/validate/watch/watch-page.ts';
 import type { WatchPoint } from '../../../../src/validate/watch/watch-schema.ts';
 
 const DRAFTER = join(import.meta.dirname, '../../../golden/fixtures/testbed/drafter');
@@ -91,7 +92,9 @@ describe('runs at equal steps', () => {
     ]);
     const [overlay] = overlayRuns(['v3', 'v5'], points, 0);
     expect(overlay?.since).toBe(300);
-    expect(overlay?.words).toMatch(/^v5 is behind v3 by -0\.40 \[.*\] tokens per round at step 400, since step 300\.$/);
+    expect(overlay?.words).toMatch(
+      /^v5 is behind v3 by 0\.40 \[0\.3\d, 0\.\d\d\] tokens per round at step 400, since step 300\.$/,
+    );
     expect(overlay?.steps.map(({ step }) => step)).toEqual([100, 200, 300, 400]);
   });
 
@@ -108,5 +111,49 @@ describe('runs at equal steps', () => {
 
   it('have nothing to say without equal steps', () => {
     expect(overlayRuns(['v3', 'v5'], [point('v3', 1, () => 0), point('v5', 2, () => 0)], 0)).toEqual([]);
+  });
+});
+
+describe('the page of runs', () => {
+  const figure = (value: number) => ({ value, low: null, high: null });
+  const point = (run: string, step: number): WatchPoint => ({
+    run,
+    step,
+    folder: `${run}-${step}`,
+    sha256: '',
+    acceptanceLength: figure(2),
+    streak: figure(1),
+    accuracy: figure(0.5),
+    accuracyBySlot: [figure(0.6), figure(0.5), figure(0.4)],
+    prompts: [],
+  });
+  const html = watchHtml({
+    format: 'blockdraft-watch',
+    formatVersion: 1,
+    target: 't',
+    conditions: '',
+    points: [point('v3', 1), point('v3', 2), point('v5', 1), point('v5', 2)],
+    logged: [1, 2].map((step) => ({ run: 'v5', step, accuracy: 0.7, streak: null, loss: null })),
+    overlays: [],
+  });
+  const chart = (title: string) => html.match(new RegExp(`<figcaption>${title}</figcaption>.*?</figure>`))?.[0] ?? '';
+
+  it('draws what a run logged in the colour of what was measured of it, dashed', () => {
+    const strokes = [...chart('Accuracy').matchAll(/class="line" stroke="(#\w+)"( stroke-dasharray)?/g)];
+    expect(strokes.map(([, stroke, dashed]) => [stroke, dashed !== undefined])).toEqual([
+      ['#0072b2', false],
+      ['#d55e00', false],
+      ['#d55e00', true],
+    ]);
+  });
+
+  it('has accuracy by slot over steps of each run', () => {
+    for (const run of ['v3', 'v5']) expect(chart(`Accuracy by slot over steps, ${run}`)).toContain('<svg');
+  });
+
+  it('has ticks at whole slots and steps only', () => {
+    const ticks = [...html.matchAll(/class="tick"[^>]*text-anchor="middle">([^<]+)</g)].map(([, text]) => Number(text));
+    expect(ticks.length).toBeGreaterThan(0);
+    expect(ticks.filter((tick) => !Number.isInteger(tick))).toEqual([]);
   });
 });
