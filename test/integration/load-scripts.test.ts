@@ -119,7 +119,7 @@ describe('loads', () => {
   });
 
   it('are swept with drafters and draft lengths', async () => {
-    const cells = { CONCURRENCY: '2', DRAFTERS: 'dflash,none', DRAFT_TOKENS: '2,7', LEVEL_SECONDS: '1', GRACE_SECONDS: '1' };
+    const cells = { CONCURRENCY: '2', DRAFTERS: 'dflash,none', DRAFT_TOKENS: '2,7', LEVEL_SECONDS: '1', GRACE_SECONDS: '2' };
     const { exitCode, data, outputs } = await load('sweep', cells);
     expect(exitCode).toBe(EXIT.ok);
     const length = (variant: string) => data.metrics[`spec_acceptance_length{load:2,variant:${variant}}`]?.values['avg'] ?? 0;

