@@ -6,7 +6,7 @@
  * - a `pattern` must match all of the text, and has no match that JSON would escape.
  * It allows more in one place: `oneOf` is enforced as `anyOf`, as vLLM does.
  */
-import { quotedPattern } from './quoted-pattern.ts';
+import { enforceablePattern } from './enforceable-pattern.ts';
 import { refusal } from './refusal.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -81,6 +81,7 @@ export function enforceableSchema(schema: unknown, maxCount: number, path = '#')
   if (!isObject(schema)) throw refusal(`a JSON schema at ${path}`, JSON.stringify(schema));
   const unknown = NOT_ENFORCED.find((keyword) => Object.hasOwn(schema, keyword) && schema[keyword] !== false);
   if (unknown !== undefined) throw unsupported(unknown, path);
+  checkReference(schema, path);
   checkCombination(schema, path);
   checkObject(schema, path);
   for (const keyword of COUNTS) {
@@ -102,6 +103,12 @@ function withNestedSchemas(schema: Schema, maxCount: number, path: string): Sche
     return [keyword, value];
   });
   return Object.fromEntries(nested);
+}
+
+/** The engine takes a reference to anywhere else for any value. */
+function checkReference({ $ref: reference }: Schema, path: string): void {
+  if (typeof reference !== 'string' || /^#(\/|$)/.test(reference)) return;
+  throw refusal(`a $ref to a place in the schema, as #/$defs/name, at ${path}`, JSON.stringify(reference));
 }
 
 function checkCombination(schema: Schema, path: string): void {
@@ -170,9 +177,8 @@ function withText(schema: Schema, path: string): Schema {
   const { format, pattern } = schema;
   if (format !== undefined && !FORMATS.includes(String(format))) throw unsupported(`format ${JSON.stringify(format)}`, path);
   if (typeof pattern !== 'string') return schema;
-  const quoted = quotedPattern(pattern);
-  if (quoted === null) throw unsupported('a pattern with characters that JSON escapes', path);
-  return { ...schema, pattern: quoted };
+  const refuse = (what: string) => unsupported(`a pattern with ${what}`, path);
+  return { ...schema, pattern: enforceablePattern(pattern, { quoted: true, refuse }) };
 }
 
 function unsupported(what: string, path: string) {

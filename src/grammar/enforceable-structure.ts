@@ -1,5 +1,6 @@
 /** What can be said against a structure before anything tries to compile it. */
 import type { AnswerStructure } from '../core/token-rules.ts';
+import { enforceablePattern } from './enforceable-pattern.ts';
 import { enforceableSchema } from './enforceable-schema.ts';
 import type { GrammarLimits } from './grammar-limits.ts';
 import { refusal } from './refusal.ts';
@@ -24,16 +25,17 @@ export function enforceableStructure(structure: AnswerStructure, limits: Grammar
     }
     case 'structural-tag': {
       checkText('the structural tag', structure.tag, limits);
-      const tag = withSchemas(parseJson('the structural tag', structure.tag), limits.maxRepetition);
+      const tag = enforceableTag(parseJson('the structural tag', structure.tag), limits);
       return { kind: 'structural-tag', tag: rewritten('the structural tag', tag, limits) };
     }
     case 'regex':
       if (structure.pattern === '') throw refusal('a regular expression', 'an empty one');
       checkText('the regular expression', structure.pattern, limits);
-      return structure;
+      return { kind: 'regex', pattern: rewrittenPattern(structure.pattern, limits) };
     case 'grammar':
       if (structure.ebnf.trim() === '') throw refusal('a grammar', 'an empty one');
       checkText('the grammar', structure.ebnf, limits);
+      checkSets(structure.ebnf);
       return structure;
     case 'choice':
       checkChoices(structure.choices, limits);
@@ -91,13 +93,38 @@ function parseJson(what: string, text: string): unknown {
   }
 }
 
-/** The schemas of tags, in XGrammar's format and in the older one of `structures` and `triggers`. */
-function withSchemas(value: unknown, maxRepetition: number): unknown {
-  if (Array.isArray(value)) return value.map((inner) => withSchemas(inner, maxRepetition));
+/** Sets are written out, which may take more room than they came in. */
+function rewrittenPattern(pattern: string, { maxBytes, ...limits }: GrammarLimits): string {
+  const refuse = (what: string) => refusal('a regular expression that can be enforced', what);
+  const written = enforceablePattern(pattern, { quoted: false, refuse });
+  checkBytes('the regular expression with its sets listed', written, { ...limits, maxBytes: maxBytes * MAX_GROWTH });
+  return written;
+}
+
+/** A text, a comment, or a set. */
+const GRAMMAR_PIECES = /"(?:\\.|[^"\\\n])*"|#[^\n]*|\[(?:\\.|[^\]\\\n])*\]/gu;
+const CODED = /\\[xu]\{?([\da-f]+)/gi;
+
+/** The engine reads sets byte by byte, see `CharacterSet`. */
+function checkSets(ebnf: string): void {
+  for (const [piece] of ebnf.matchAll(GRAMMAR_PIECES)) {
+    const coded = [...piece.matchAll(CODED)].map(([, digits]) => Number.parseInt(digits!, 16));
+    const written = [...piece].map((character) => character.codePointAt(0)!);
+    if (!piece.startsWith('[') || Math.max(...coded, ...written) < 0x80) continue;
+    throw refusal('sets of ASCII characters in the grammar', piece.slice(0, 40), 'write others as alternatives, "é" | "è"');
+  }
+}
+
+/** A structural tag with its schemas, patterns and grammars as they are enforced, in XGrammar's format and in the older one of `structures` and `triggers`. */
+function enforceableTag(value: unknown, limits: GrammarLimits): unknown {
+  if (Array.isArray(value)) return value.map((inner) => enforceableTag(inner, limits));
   if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).map(([name, inner]) => [
-    name,
-    name === 'json_schema' || name === 'schema' ? enforceableSchema(inner, maxRepetition) : withSchemas(inner, maxRepetition),
-  ]);
+  const { type } = value as { readonly type?: unknown };
+  const entries = Object.entries(value).map(([name, inner]) => {
+    if (name === 'json_schema' || name === 'schema') return [name, enforceableSchema(inner, limits.maxRepetition)];
+    if (type === 'regex' && name === 'pattern' && typeof inner === 'string') return [name, rewrittenPattern(inner, limits)];
+    if (type === 'grammar' && name === 'grammar' && typeof inner === 'string') checkSets(inner);
+    return [name, enforceableTag(inner, limits)];
+  });
   return Object.fromEntries(entries);
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { enforceableSchema } from '../../../src/grammar/enforceable-schema.ts';
-import { quotedPattern } from '../../../src/grammar/quoted-pattern.ts';
 
 describe('schemas that cannot be enforced are refused by name', () => {
   const refused: readonly (readonly [object, string])[] = [
@@ -27,6 +26,9 @@ describe('schemas that cannot be enforced are refused by name', () => {
     [{ type: 'integer', minimum: 3, maximum: 2 }, 'a range with an integer in it at #'],
     [{ type: 'string', maxLength: 11 }, 'at most 10 for maxLength at #, got 11'],
     [{ type: 'array', items: 3 }, 'a JSON schema at #/items, got 3'],
+    [{ $ref: 'http://127.0.0.1/schema' }, 'a $ref to a place in the schema, as #/$defs/name, at #'],
+    [{ type: 'array', items: { $ref: '#anchor' } }, 'a $ref to a place in the schema, as #/$defs/name, at #/items'],
+    [{ type: 'string', pattern: 'a$b' }, 'a pattern with a $ in front of other text at #'],
   ];
   it.each(refused)('%j', (schema, message) => {
     expect(() => enforceableSchema(schema, 10)).toThrow(message);
@@ -69,21 +71,5 @@ describe('schemas in other words', () => {
       required: ['title'],
     };
     expect(enforceableSchema(schema, 10)).toEqual(schema);
-  });
-});
-
-describe('patterns between quotes', () => {
-  it.each([
-    ['^[a-z]+@x\\.y$', '^[a-z]+@x\\.y$'],
-    ['a.b', 'a[^"\\\\\\x00-\\x1f]b'],
-    ['[^@]', '[^@"\\\\\\x00-\\x1f]'],
-    ['\\d{2}\\s\\.', '\\d{2}[ ]\\.'],
-    ['[\\w.\\-]', '[\\w.\\-]'],
-  ])('%s', (pattern, quoted) => {
-    expect(quotedPattern(pattern)).toBe(quoted);
-  });
-
-  it.each(['"', '\\\\', '\\n', '["]', '[!-~]', '[A-z]', '[\\s]', '[\\W]', '[a', '\\', '\\x22'])('not %s', (pattern) => {
-    expect(quotedPattern(pattern)).toBeNull();
   });
 });
