@@ -45,6 +45,15 @@ const program = new Command('blockdraft')
   .addCommand(importCommand())
   .addCommand(inspectCommand());
 
+/** Words that no command understands: as argparse has it, since 1 says of the bench that a gate failed; `load` has k6's codes. */
+const MISUSED = 2;
+const LOAD_MISUSED = 104;
+for (const command of program.commands) {
+  const misused = command.name() === 'load' ? LOAD_MISUSED : MISUSED;
+  // Help and version end here, too.
+  command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : misused));
+}
+
 try {
   await program.parseAsync();
 } catch (error) {

@@ -1,0 +1,23 @@
+/** What a script sees of a command that was not understood. */
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { expect, it } from 'vitest';
+
+const BIN = resolve(import.meta.dirname, '../../../bin/blockdraft.js');
+const A_PROCESS_MS = 60_000;
+
+it.each([
+  // 1 would say that a gate failed, or that a drafter has a fault.
+  [['validate', '--min-acceptance-length', 'x'], 2, /argument 'x' is invalid/],
+  [['diagnose', '--bogus'], 2, /unknown option '--bogus'/],
+  [['load'], 104, /missing required argument 'script'/],
+  [['validate', '--help'], 0, /^$/],
+])(
+  '%j ends with %i',
+  (words, code, message) => {
+    const { status, stderr } = spawnSync(process.execPath, [BIN, ...words], { encoding: 'utf8' });
+    expect(stderr).toMatch(message);
+    expect(status).toBe(code);
+  },
+  A_PROCESS_MS,
+);
