@@ -162,18 +162,20 @@ describe('a reader that gives up', () => {
   });
 
   it('ends a step that nobody else needs, at once', async () => {
+    let hangs = false;
     let ended = false;
     const { engine, target } = openEngine({
       nextLogits,
       async duringStep(step, signal) {
         if (step !== 2) return;
+        hangs = true;
         await new Promise((resolve) => signal?.addEventListener('abort', resolve));
         ended = true;
       },
     });
     const controller = new AbortController();
     const answer = answerOf(engine.generate(endless(), controller.signal));
-    await until('the step hangs', () => target.steps === 3);
+    await until('the step hangs', () => hangs);
     controller.abort();
     expect((await answer).finish.reason).toBe('aborted');
     expect([ended, target.steps]).toEqual([true, 3]);
