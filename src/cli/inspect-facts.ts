@@ -5,6 +5,8 @@ import { elementCount, formatShape, tensorBytes } from '../checkpoint/tensor-dty
 import { sourceNames, type WeightFormat } from '../checkpoint/weight-plan.ts';
 import { longestDraft } from '../drafter/dflash/dflash-config.ts';
 import { claimTensors, OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
+import { precisionOf } from '../graph/precision.ts';
+import { type CacheShape, CacheTensors } from '../model/kv-cache.ts';
 import { embeddingWeight } from '../target/decoder-spec.ts';
 import { recurrentShape } from '../target/recurrence.ts';
 import { type ComparedWithTarget, compareWithTarget } from './inspect-compatibility.ts';
@@ -36,8 +38,8 @@ export interface Inspection {
   readonly storedBytes: number;
   /** Bytes of the weights in each format. */
   readonly memory: Readonly<Record<WeightFormat, number>>;
-  /** Bytes of the keys and values of one position. */
-  readonly cacheBytesPerPosition: number;
+  /** Bytes of the keys and values of one position, by the format of the weights; of quantised ones as on a CPU. */
+  readonly cacheBytesPerPosition: Readonly<Record<WeightFormat, number>>;
   /** Bytes of the states that a sequence has however long it is. */
   readonly cacheBytesPerSequence: number;
   /** Of a drafter that sees activations. */
@@ -137,15 +139,23 @@ function shapeOf(opened: ModelFolder): Record<string, number | string> {
 }
 
 function cacheBytes(opened: ModelFolder): Pick<Inspection, 'cacheBytesPerPosition' | 'cacheBytesPerSequence'> {
-  if (opened.role === 'dflash') {
-    const { layers, kvHeads, headDim } = opened.config;
-    return { cacheBytesPerPosition: 2 * layers * kvHeads * headDim * F32_BYTES, cacheBytesPerSequence: 0 };
-  }
+  if (opened.role === 'dflash') return { cacheBytesPerPosition: bytesPerPosition(opened.config), cacheBytesPerSequence: 0 };
   const { spec } = opened.config;
-  const { kvHeads, headDim } = spec.attention;
   const layers = spec.layers.filter(({ mixer }) => mixer === 'attention').length;
   const state = recurrentShape(spec);
   const elements = state === null ? 0 : state.layers * (elementCount(state.window) + elementCount(state.state));
-  // States come in pairs, so that the last step can be taken back.
-  return { cacheBytesPerPosition: 2 * layers * kvHeads * headDim * F32_BYTES, cacheBytesPerSequence: 2 * elements * F32_BYTES };
+  // States come in pairs, so that the last step can be taken back, and are f32 in any format.
+  return {
+    cacheBytesPerPosition: bytesPerPosition({ ...spec.attention, layers }),
+    cacheBytesPerSequence: 2 * elements * F32_BYTES,
+  };
+}
+
+function bytesPerPosition({ layers, kvHeads, headDim }: Pick<CacheShape, 'layers' | 'kvHeads' | 'headDim'>) {
+  return Object.fromEntries(
+    FORMATS.map((format) => {
+      const { compute: type } = precisionOf(format, 'cpu');
+      return [format, CacheTensors.bytesPerPosition({ layers, kvHeads, headDim, type })];
+    }),
+  ) as Record<WeightFormat, number>;
 }

@@ -68,8 +68,15 @@ export function inspectionReport(inspection: Inspection): string {
 }
 
 function cacheWords({ cacheBytesPerPosition, cacheBytesPerSequence }: Inspection): string {
-  const perPosition = `${formatBytes(cacheBytesPerPosition)} per position`;
-  return cacheBytesPerSequence === 0 ? perPosition : `${perPosition} and ${formatBytes(cacheBytesPerSequence)} per sequence`;
+  const formats = Object.entries(cacheBytesPerPosition);
+  const perPosition = [...new Set(formats.map(([, bytes]) => bytes))]
+    .map((bytes) => {
+      const alike = formats.filter(([, own]) => own === bytes).map(([format]) => format);
+      return `${alike.join(', ')} ${formatBytes(bytes)}`;
+    })
+    .join(' · ');
+  const perSequence = cacheBytesPerSequence === 0 ? '' : `; ${formatBytes(cacheBytesPerSequence)} per sequence`;
+  return `${perPosition} per position${perSequence}`;
 }
 
 /** `134.5 M` */

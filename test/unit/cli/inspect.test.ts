@@ -26,11 +26,16 @@ describe('an inspection', () => {
       tensors: { claimed: 69, missing: [], unclaimed: [], misshapen: [], dtypes: { F32: 69 } },
       // Two tables of 272 x 64; six layers of 96 x 64, two of 32 x 64, 64 x 96, three of 128 x 64, and norms of 64, 64, 16, 16; a norm of 64.
       parameters: 2 * 272 * 64 + 6 * (2 * 96 * 64 + 2 * 32 * 64 + 3 * 128 * 64 + 160) + 64,
-      cacheBytesPerPosition: 2 * 6 * 2 * 16 * 4,
+      cacheBytesPerPosition: { f32: 1536, bf16: 768, f16: 768, int8: 1536, int4: 1536 },
       cacheBytesPerSequence: 0,
       taps: [],
       compatibility: null,
     });
+  });
+
+  it('says what a position takes in each format', async () => {
+    const text = await runCommand(inspectCommand(), fixture('dflash-target'));
+    expect(text).toContain('f32, int8, int4 1.54 kB · bf16, f16 768 B per position\n');
   });
 
   it('of a hybrid of a wrapper leaves its image part alone, and has states of fixed size', async () => {
@@ -39,7 +44,7 @@ describe('an inspection', () => {
     expect(tensors.unclaimed).toHaveLength(23);
     for (const name of tensors.unclaimed) expect(name).toMatch(/^(model\.visual|mtp)\./);
     expect(shape['layers']).toBe('8 (2 with attention)');
-    expect(cacheBytesPerPosition).toBe(2 * 2 * 2 * 32 * 4);
+    expect(cacheBytesPerPosition.f32).toBe(2 * 2 * 2 * 32 * 4);
     expect(cacheBytesPerSequence).toBeGreaterThan(0);
   });
 
