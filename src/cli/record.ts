@@ -11,7 +11,7 @@ import { chosenDevice } from './validate-shared-options.ts';
 const INTERRUPTED = 130;
 
 export async function runRecord(options: RecordCommandOptions): Promise<void> {
-  await runInterruptibly('bar', async (signal, show) => {
+  await runInterruptibly(options.progress, async (signal, show) => {
     const target = options.target.replace(/[\\/]+$/, '');
     const summary = await record({
       runtime: openRuntime({ threads: options.threads }),
