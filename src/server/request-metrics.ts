@@ -39,9 +39,11 @@ export function speculationSummary(finishes: readonly FinishEvent[]) {
 function speculativeDecoding(record: SpeculationRecord, isDetailed: boolean) {
   const statistics = statisticsOfRecords([record]);
   const drafted = record.rounds.filter((round) => round.drafted > 0);
+  // Readers of vLLM's record take an answer that happened to need no draft for one that drafts did not help.
+  const isPlain = record.maxDraftTokens === 0;
   return {
-    mean_acceptance_length: statistics.meanAcceptanceLength,
-    draft_acceptance_rate: statistics.draftAcceptanceRate,
+    mean_acceptance_length: statistics.meanAcceptanceLength ?? (isPlain ? null : 1),
+    draft_acceptance_rate: statistics.draftAcceptanceRate ?? (isPlain ? null : 0),
     acceptance_histogram: statistics.acceptanceHistogram,
     acceptance_histogram_by_draft_length: statistics.acceptanceHistogramByDraftLength,
     num_spec_steps: statistics.numDrafts,

@@ -122,7 +122,13 @@ export const STREAM_VECTORS: readonly StreamVector[] = [
       pieces: [['a', 'b']],
       finishReasons: ['length'],
       metricsIn: 'finish chunk',
-      speculation: { num_spec_steps: 0, mean_acceptance_length: null, no_draft_rounds: { 'near-max-tokens': 1 } },
+      speculation: {
+        num_spec_steps: 0,
+        num_spec_tokens: 4,
+        mean_acceptance_length: 1,
+        draft_acceptance_rate: 0,
+        no_draft_rounds: { 'near-max-tokens': 1 },
+      },
     },
   },
   {
@@ -147,7 +153,13 @@ export const STREAM_VECTORS: readonly StreamVector[] = [
       pieces: [['a', 'b', 'c']],
       finishReasons: ['length'],
       metricsIn: 'finish chunk',
-      speculation: { drafter: 'none', num_spec_tokens: 0, acceptance_histogram: [0], no_draft_rounds: { 'no-drafter': 2 } },
+      speculation: {
+        drafter: 'none',
+        num_spec_tokens: 0,
+        mean_acceptance_length: null,
+        acceptance_histogram: [0],
+        no_draft_rounds: { 'no-drafter': 2 },
+      },
     },
   },
   {
