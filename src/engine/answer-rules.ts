@@ -19,6 +19,11 @@ export type MakeProcessor = () => LogitsProcessor | null;
 
 export const NO_PROCESSOR: MakeProcessor = () => null;
 
+/** The rules of a request, ready for its sequence; what they need is kept until they are disposed of. */
+export interface CompiledRules extends Disposable {
+  readonly makeProcessor: MakeProcessor;
+}
+
 /** What keeps answers within structures. */
 export type Grammars = Pick<GrammarService, 'compile' | 'open'>;
 
@@ -36,17 +41,21 @@ export class AnswerRules {
   }
 
   /** @throws AppError `invalid_request` when the rules cannot be enforced, with the request's field as `details.param`; as a grammar service throws */
-  async check(rules: TokenRules): Promise<void> {
+  async check(rules: TokenRules, signal?: AbortSignal): Promise<void> {
     this.#checkValues(rules);
-    await this.#compileStructure(rules);
+    (await this.#compileStructure(rules, signal))?.[Symbol.dispose]();
   }
 
   /** @throws AppError as {@link check} */
-  async compile(request: GenerateRequest): Promise<MakeProcessor> {
+  async compile(request: GenerateRequest): Promise<CompiledRules> {
     const { rules = NO_RULES } = request;
     this.#checkValues(rules);
-    const makers = this.#makers(request, rules, await this.#compileStructure(rules));
-    return makers.length === 0 ? NO_PROCESSOR : () => new ProcessorChain(makers.map((make) => make()));
+    const compiled = await this.#compileStructure(rules);
+    const makers = this.#makers(request, rules, compiled);
+    return {
+      makeProcessor: makers.length === 0 ? NO_PROCESSOR : () => new ProcessorChain(makers.map((make) => make())),
+      [Symbol.dispose]: () => compiled?.[Symbol.dispose](),
+    };
   }
 
   #checkValues(rules: TokenRules): void {
@@ -59,10 +68,10 @@ export class AnswerRules {
       throw refusal('bad_words', 'words of at least one token', 'an empty one');
   }
 
-  async #compileStructure({ structure }: TokenRules): Promise<CompiledStructure | null> {
+  async #compileStructure({ structure }: TokenRules, signal?: AbortSignal): Promise<CompiledStructure | null> {
     if (structure === null) return null;
     if (this.#grammars === null) throw refusal('structure', 'nothing, as no structures are enforced here,', structure.kind);
-    return await this.#grammars.compile(structure);
+    return await this.#grammars.compile(structure, signal);
   }
 
   #openStructure(compiled: CompiledStructure, { structureAfter }: TokenRules): LogitsProcessor {

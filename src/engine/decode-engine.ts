@@ -12,7 +12,7 @@ import type { ChatTemplate } from '../text/chat-template.ts';
 import type { PromptEncoder } from '../text/prompt-encoder.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { Admission, type ShadowOptions } from './admission.ts';
-import { AnswerRules, type Grammars, NO_PROCESSOR } from './answer-rules.ts';
+import { AnswerRules, type Grammars } from './answer-rules.ts';
 import { DrafterExchange } from './drafter-exchange.ts';
 import { pickDrafter, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
@@ -188,8 +188,8 @@ export class DecodeEngine implements Engine {
     }
   }
 
-  async checkRules(rules: TokenRules): Promise<void> {
-    await this.#rules.check(rules);
+  async checkRules(rules: TokenRules, signal?: AbortSignal): Promise<void> {
+    await this.#rules.check(rules, signal);
   }
 
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent> {
@@ -202,7 +202,8 @@ export class DecodeEngine implements Engine {
     const left = new AbortController();
     const served = new RunningRequest(this.#assigned(request), AbortSignal.any([signal, left.signal]));
     served.signal.addEventListener('abort', () => this.#wakeUp(), { once: true });
-    served.makeProcessor = request.rules === undefined ? NO_PROCESSOR : await this.#rules.compile(request);
+    using rules = request.rules === undefined ? null : await this.#rules.compile(request);
+    if (rules !== null) served.makeProcessor = rules.makeProcessor;
     this.#refuse(request);
     this.#admission.waiting.push(served);
     this.#wakeUp();

@@ -216,9 +216,9 @@ export interface Engine extends AsyncDisposable {
   loadDrafter(name: string, path: string): Promise<SwapRecord>;
   /**
    * Whether a request with these rules can be served, to be asked before an answer begins.
-   * @throws AppError `invalid_request` when they cannot be enforced
+   * @throws AppError `invalid_request` when they cannot be enforced; `overloaded` when too many wait for that; AbortedError
    */
-  checkRules(rules: TokenRules): Promise<void>;
+  checkRules(rules: TokenRules, signal?: AbortSignal): Promise<void>;
   /**
    * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
    * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token; `invalid_request` when it is empty,

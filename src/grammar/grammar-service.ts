@@ -1,6 +1,6 @@
 /**
- * Keeps answers within structures, by XGrammar in worker threads: `compile` a structure once for each request, then `open` a
- * processor of the compiled structure for each of its sequences. Nothing is started before the first structure.
+ * Keeps answers within structures, by XGrammar in worker threads: `compile` a structure once for each request, `open` a processor
+ * of the compiled structure for each of its sequences, and dispose of both. Nothing is started before the first structure.
  */
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
@@ -29,8 +29,8 @@ export interface GrammarServiceOptions {
 
 /** A structure that was asked for, and who uses it. */
 interface Entry {
-  readonly compiled: Promise<CompiledStructure>;
-  /** Processors that are open. */
+  readonly compiled: Promise<GrammarHost>;
+  /** Callers that wait for it or hold it, and processors that are open. */
   users: number;
   /** Of this structure alone; null when it shares one, or is not compiled yet. */
   ownHost: GrammarHost | null;
@@ -79,14 +79,21 @@ export class GrammarService implements AsyncDisposable {
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     if (entry.fault !== null) throw entry.fault;
-    return await unlessAborted(entry.compiled, signal);
+    const release = this.#hold(entry);
+    try {
+      const host = await unlessAborted(entry.compiled, signal);
+      return { structure: enforced, key, host, [Symbol.dispose]: release };
+    } catch (error) {
+      release();
+      throw error;
+    }
   }
 
   /** A processor for one sequence, which ends the answer with an end-of-sequence token. */
   open(compiled: CompiledStructure): LogitsProcessor {
     if (this.#disposed) throw new DisposedError('The grammar service');
     const entry = this.#entries.get(compiled.key);
-    if (entry !== undefined) entry.users++;
+    const onClose = entry === undefined ? () => {} : this.#hold(entry);
     return new StructureProcessor({
       compiled,
       matcher: this.#matchers++,
@@ -94,10 +101,7 @@ export class GrammarService implements AsyncDisposable {
       stopIds: this.#stopIds,
       stepMs: this.#limits.stepMs,
       health: entry ?? { fault: null },
-      onClose: () => {
-        if (entry !== undefined) entry.users--;
-        this.#evict();
-      },
+      onClose,
     });
   }
 
@@ -109,6 +113,18 @@ export class GrammarService implements AsyncDisposable {
     this.#disposeLater(this.#shared);
     await this.#turn;
     await Promise.all(this.#ending);
+  }
+
+  /** @returns lets it go again, once */
+  #hold(entry: Entry): () => void {
+    entry.users++;
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      entry.users--;
+      this.#evict();
+    };
   }
 
   #newEntry(key: string, structure: AnswerStructure): Entry {
@@ -125,7 +141,7 @@ export class GrammarService implements AsyncDisposable {
     this.#turn = compiled
       .catch((error: unknown) => {
         // What is wrong with the structure stays wrong; anything else may be better next time.
-        if (!(error instanceof AppError && error.code === 'invalid_request')) this.#entries.delete(key);
+        if (!(error instanceof AppError && error.code === 'invalid_request')) this.#forget(key, entry);
       })
       .finally(() => {
         this.#waiting--;
@@ -134,7 +150,11 @@ export class GrammarService implements AsyncDisposable {
     return entry;
   }
 
-  async #compile(entry: Entry, key: string, structure: AnswerStructure): Promise<CompiledStructure> {
+  async #compile(entry: Entry, key: string, structure: AnswerStructure): Promise<GrammarHost> {
+    if (entry.users === 0) {
+      this.#forget(key, entry);
+      throw new AbortedError('Compiling a structure', undefined);
+    }
     const { compileMs, sharedCompileMs, memoryBytes } = this.#limits;
     const trial = this.#aliveTrial();
     try {
@@ -154,7 +174,7 @@ export class GrammarService implements AsyncDisposable {
         trial.forget(key);
       }
       await host.workerFor({ key, structure });
-      return { structure, key, host };
+      return host;
     } catch (error) {
       if (this.#disposed) throw new DisposedError('The grammar service');
       if (error instanceof GrammarFault) {
@@ -194,6 +214,10 @@ export class GrammarService implements AsyncDisposable {
       if (this.#entries.size <= this.#limits.cacheEntries) return;
       if (entry.users === 0) this.#drop(key, entry);
     }
+  }
+
+  #forget(key: string, entry: Entry): void {
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
   }
 
   #drop(key: string, { ownHost }: Entry): void {

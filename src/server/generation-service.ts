@@ -65,9 +65,10 @@ export class GenerationService {
   /**
    * Checks a body and prepares its answer; nothing runs yet.
    * @param requestId Names the answer unless the body brings a `request_id`.
+   * @param signal Ends the wait for a structure to be compiled.
    * @throws AppError what cannot be served, and why.
    */
-  async plan(kind: GenerationKind, body: unknown, requestId: string): Promise<GenerationPlan> {
+  async plan(kind: GenerationKind, body: unknown, requestId: string, signal: AbortSignal): Promise<GenerationPlan> {
     const engine = this.readyEngine();
     const parsed = this.#parse[kind](body);
     const { params, promptCount } = parsed;
@@ -93,7 +94,7 @@ export class GenerationService {
     const prompts = whole.map((prompt) => truncate(prompt, params, info));
     checkLogprobs({ tokens, format, params, prompts }, this.#options.config.limits);
     try {
-      await engine.checkRules(rules);
+      await engine.checkRules(rules, signal);
     } catch (error) {
       throw nameParam(error, paramNames({ format, params }));
     }

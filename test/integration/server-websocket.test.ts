@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { AbortedError } from '../../src/core/aborted-error.ts';
 import type { PhasedRound } from '../../src/core/round-trace.ts';
 import type { EngineStatus } from '../../src/engine/engine.ts';
 import { createApp } from '../../src/server/app.ts';
@@ -93,6 +94,21 @@ describe('frames on a WebSocket', () => {
 });
 
 describe('a request on a WebSocket', () => {
+  test('can be cancelled while its structure is compiled', async () => {
+    const asked = new Gate();
+    const checkRules = (_: unknown, signal?: AbortSignal) =>
+      new Promise<void>((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(new AbortedError('Compiling', signal.reason)));
+        asked.open();
+      });
+    const server = await start({ engine: { checkRules } });
+    const client = await WsClient.connect(server.url, PATH);
+    client.send({ prompt: 'x', request_id: 'a', structured_outputs: { regex: 'a' } });
+    await asked.opened;
+    client.send({ type: 'cancel', request_id: 'a' });
+    expect(await client.answer('a')).toEqual([{ type: 'done', request_id: 'a', cancelled: true }]);
+  });
+
   test('can be cancelled', async () => {
     const gate = new Gate();
     const { url, engine, log } = await start({ engine: holdAt(2, gate) });

@@ -54,7 +54,7 @@ export interface FakeEngineOptions {
   /** What opens an answer behind the messages. Default: an assistant's turn. */
   readonly generationPrompt?: string;
   /** Throws for rules that cannot be enforced. Default: all can. */
-  readonly checkRules?: (rules: TokenRules) => void;
+  readonly checkRules?: (rules: TokenRules, signal?: AbortSignal) => void | Promise<void>;
   /** Requests that may wait; one more is refused. Default 64. */
   readonly maxWaiting?: number;
   /** Awaited before each step: where a test holds the engine. */
@@ -111,8 +111,8 @@ export class FakeEngine implements Engine {
     return this.#options.drafterStatus?.() ?? [];
   }
 
-  async checkRules(rules: TokenRules): Promise<void> {
-    this.#options.checkRules?.(rules);
+  async checkRules(rules: TokenRules, signal?: AbortSignal): Promise<void> {
+    await this.#options.checkRules?.(rules, signal);
   }
 
   async loadDrafter(name: string, path: string): Promise<SwapRecord> {

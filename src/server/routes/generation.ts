@@ -44,9 +44,9 @@ async function respond(
 ): Promise<Response> {
   const requestId = context.get('requestId');
   const access = context.get('access');
-  const plan = await service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId);
-  const { params } = plan;
   const { signal } = context.req.raw;
+  const plan = await service.plan(kind, await readJsonBody(context.req.raw, maxBodyBytes), requestId, signal);
+  const { params } = plan;
   if (!params.stream) return Response.json(await service.whole(plan, access.record, signal));
   const gone = new AbortController();
   const chunks = await service.stream(plan, access.record, AbortSignal.any([signal, gone.signal]));

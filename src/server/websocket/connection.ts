@@ -122,7 +122,7 @@ export class WebSocketConnection {
       }
       if ('stream' in body && body['stream'] !== true)
         throw fieldError('stream', 'true or absent on a WebSocket', body['stream']);
-      const plan = await service.plan(kind, { ...body, stream: true, request_id: requestId }, requestId);
+      const plan = await service.plan(kind, { ...body, stream: true, request_id: requestId }, requestId, signal);
       for await (const chunk of await service.stream(plan, access.record, signal)) {
         await this.#send({ ...chunk, request_id: requestId });
       }

@@ -111,8 +111,9 @@ describe('answers of drafted blocks are as often as their probability says', () 
   ])('%s', async (_, change, cuts) => {
     const rules = { ...NO_RULES, ...change };
     const sampling = { ...SAMPLING, ...cuts };
-    const compiled = await new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [] }, null).compile(request(PROMPT, { rules }));
-    const { counts, accepted } = await drawn(compiled, sampling);
+    const rulesOf = new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [] }, null);
+    using compiled = await rulesOf.compile(request(PROMPT, { rules }));
+    const { counts, accepted } = await drawn(compiled.makeProcessor, sampling);
     const probabilities = enumerate(rules, sampling);
     for (const answer of counts.keys()) expect(probabilities.has(answer), answer).toBe(true);
     // Cells with few answers make one.

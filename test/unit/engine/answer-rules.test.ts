@@ -89,7 +89,7 @@ describe('rules that leave no token', () => {
 
 it('a processor that cannot be opened fails its request and leaves nothing open', async () => {
   const grammars = {
-    compile: async () => ({}) as CompiledStructure,
+    compile: async () => ({ [Symbol.dispose]: () => undefined }) as CompiledStructure,
     open: () => {
       throw new Error('no room');
     },

@@ -19,7 +19,8 @@ afterEach(async () => {
 
 const regex = (pattern: string): AnswerStructure => ({ kind: 'regex', pattern });
 const schema = (value: unknown): AnswerStructure => ({ kind: 'json-schema', schema: JSON.stringify(value) });
-const ENDLESS = regex('((((a|aa|[a-z]{1,100})*){1,9000}){1,9000}){1,9000}x');
+const ENDLESS_PATTERN = '((((a|aa|[a-z]{1,100})*){1,9000}){1,9000}){1,9000}x';
+const ENDLESS = regex(ENDLESS_PATTERN);
 
 describe('structures that are refused', () => {
   const nested = (depth: number): unknown => (depth === 0 ? { type: 'null' } : { type: 'array', items: nested(depth - 1) });
@@ -108,7 +109,9 @@ describe('structures that take long', () => {
   it('get a worker of their own, and only so many', async () => {
     const service = serve({ sharedCompileMs: -1, ownWorkers: 1 });
     const [a] = tinyTokens('a') as [number];
-    const first = service.open(await service.compile(regex('a')));
+    const compiled = await service.compile(regex('a'));
+    const first = service.open(compiled);
+    compiled[Symbol.dispose]();
     await expect(service.compile(regex('b'))).rejects.toThrow(expect.objectContaining({ code: 'overloaded' }));
     expect(await first.admit!([a])).toBe(1);
     first[Symbol.dispose]();
@@ -124,6 +127,20 @@ describe('structures that take long', () => {
       next[Symbol.dispose]();
     }
     expect(await first.admit!(tinyTokens('ab'))).toBe(2);
+  });
+
+  it('keep that worker from when they are compiled, until an answer follows them', async () => {
+    const service = serve({ sharedCompileMs: -1, cacheEntries: 1, ownWorkers: 1 });
+    const compiled = await service.compile(regex('ab'));
+    await expect(service.compile(regex('b'))).rejects.toThrow(expect.objectContaining({ code: 'overloaded' }));
+    using processor = service.open(compiled);
+    compiled[Symbol.dispose]();
+    compiled[Symbol.dispose]();
+    await expect(service.compile(regex('b'))).rejects.toThrow(expect.objectContaining({ code: 'overloaded' }));
+    expect(await processor.admit!(tinyTokens('ab'))).toBe(2);
+    processor[Symbol.dispose]();
+    using next = service.open(await service.compile(regex('b')));
+    expect(await next.admit!(tinyTokens('b'))).toBe(1);
   });
 
   it('end the answer when masks do not come in time; others go on in another worker', async () => {
@@ -196,6 +213,20 @@ describe('a grammar service', () => {
     abort.abort();
     await expect(compiling).rejects.toThrow(expect.objectContaining({ code: 'aborted' }));
     await service.compile(regex('a+'));
+  });
+
+  it('does not compile what nobody waits for any more', async () => {
+    const service = serve({ compileMs: 3000 });
+    await service.compile(regex('a'));
+    const started = performance.now();
+    const abort = new AbortController();
+    const first = service.compile(regex('first'));
+    const left = [1, 2, 3].map((index) => service.compile(regex(`${ENDLESS_PATTERN}${index}`), abort.signal));
+    abort.abort();
+    for (const compiling of left) await expect(compiling).rejects.toThrow(expect.objectContaining({ code: 'aborted' }));
+    await first;
+    await service.compile(regex('last'));
+    expect(performance.now() - started).toBeLessThan(2900);
   });
 
   it('lets only so many wait', async () => {

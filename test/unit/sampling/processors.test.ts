@@ -92,10 +92,10 @@ it('rules together make of each row what their definition says', async () => {
       fc.array(token, { minLength: 1, maxLength: 5 }),
       fc.array(fc.tuple(fc.array(logit, { minLength: VOCAB, maxLength: VOCAB }), token), { maxLength: 8 }),
       async (rules, promptTokens, steps) => {
-        const make = await new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] }, null).compile(
+        using compiled = await new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] }, null).compile(
           request(promptTokens, { rules, stopTokenIds: [4] }),
         );
-        const processor = make();
+        const processor = compiled.makeProcessor();
         const answer: number[] = [];
         for (const [logits, next] of steps) {
           const row = Float32Array.from(logits);
@@ -113,6 +113,6 @@ it('rules together make of each row what their definition says', async () => {
 
 it('rules at their defaults are nothing to enforce', async () => {
   const rules = new AnswerRules({ vocabSize: VOCAB, eosTokenIds: [5] }, null);
-  expect((await rules.compile(request([1], { rules: NO_RULES })))()).toBeNull();
-  expect((await rules.compile(request([1])))()).toBeNull();
+  expect((await rules.compile(request([1], { rules: NO_RULES }))).makeProcessor()).toBeNull();
+  expect((await rules.compile(request([1]))).makeProcessor()).toBeNull();
 });

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { AbortedError } from '../../../src/core/aborted-error.ts';
 import { AppError } from '../../../src/core/app-error.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { VOCAB_SIZE } from '../../support/fake-text.ts';
+import { Gate } from '../../support/gate.ts';
 import { joinChoices } from '../../support/join-chunks.ts';
 import { ssePayloads } from '../../support/read-sse.ts';
 import { createServerFixture, type ServerFixtureOptions } from '../../support/server-fixture.ts';
@@ -284,6 +286,24 @@ describe('rules', () => {
     const response = await post(app, '/v1/completions', { prompt: 'x', stream: true, ...fields });
     expect(response.status).toBe(400);
     expect(await errorOf(response)).toMatchObject({ param, code: 'invalid_value', type: 'invalid_request_error' });
+    expect(engine.requests).toEqual([]);
+  });
+
+  test('are no longer waited for when the caller has gone', async () => {
+    const asked = new Gate();
+    const checkRules = (_: unknown, signal?: AbortSignal) =>
+      new Promise<void>((_resolve, reject) => {
+        signal?.addEventListener('abort', () => reject(new AbortedError('Compiling', signal.reason)));
+        asked.open();
+      });
+    const { app, engine } = setUp({ engine: { checkRules } });
+    const gone = new AbortController();
+    const body = JSON.stringify({ prompt: 'x', structured_outputs: { regex: 'a' } });
+    const headers = { 'content-type': 'application/json' };
+    const response = app.request('/v1/completions', { method: 'POST', headers, body, signal: gone.signal });
+    await asked.opened;
+    gone.abort();
+    expect((await response).status).toBe(499);
     expect(engine.requests).toEqual([]);
   });
 
