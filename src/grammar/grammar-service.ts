@@ -29,6 +29,7 @@ export interface GrammarServiceOptions {
 
 /** A structure that was asked for, and who uses it. */
 interface Entry {
+  readonly key: string;
   readonly compiled: Promise<GrammarHost>;
   /** Callers that wait for it or hold it, and processors that are open. */
   users: number;
@@ -53,6 +54,8 @@ export class GrammarService implements AsyncDisposable {
   readonly #ending = new Set<Promise<void>>();
   #vocabulary: ReturnType<typeof grammarVocabulary> | null = null;
   #trial: GrammarWorker | null = null;
+  /** What the trial worker compiles. */
+  #trying: Entry | null = null;
   #turn: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #matchers = 0;
@@ -123,8 +126,17 @@ export class GrammarService implements AsyncDisposable {
       if (!isHeld) return;
       isHeld = false;
       entry.users--;
+      if (entry.users === 0 && entry === this.#trying) this.#giveUpTrial(entry);
       this.#evict();
     };
+  }
+
+  /** Nobody waits for it any more, and others may. */
+  #giveUpTrial(entry: Entry): void {
+    this.#forget(entry);
+    const trial = this.#trial;
+    this.#trial = null;
+    if (trial !== null) this.#disposeLater(trial);
   }
 
   #newEntry(key: string, structure: AnswerStructure): Entry {
@@ -136,12 +148,12 @@ export class GrammarService implements AsyncDisposable {
     }
     this.#waiting++;
     const compiled = this.#turn.then(() => this.#compile(entry, key, structure));
-    const entry: Entry = { compiled, users: 0, ownHost: null, fault: null };
+    const entry: Entry = { key, compiled, users: 0, ownHost: null, fault: null };
     this.#entries.set(key, entry);
     this.#turn = compiled
       .catch((error: unknown) => {
         // What is wrong with the structure stays wrong; anything else may be better next time.
-        if (!(error instanceof AppError && error.code === 'invalid_request')) this.#forget(key, entry);
+        if (!(error instanceof AppError && error.code === 'invalid_request')) this.#forget(entry);
       })
       .finally(() => {
         this.#waiting--;
@@ -152,13 +164,16 @@ export class GrammarService implements AsyncDisposable {
 
   async #compile(entry: Entry, key: string, structure: AnswerStructure): Promise<GrammarHost> {
     if (entry.users === 0) {
-      this.#forget(key, entry);
+      this.#forget(entry);
       throw new AbortedError('Compiling a structure', undefined);
     }
     const { compileMs, sharedCompileMs, memoryBytes } = this.#limits;
     const trial = this.#aliveTrial();
     try {
-      const { ms, bytes } = await trial.compile(key, structure, compileMs);
+      this.#trying = entry;
+      const { ms, bytes } = await trial.compile(key, structure, compileMs).finally(() => {
+        this.#trying = null;
+      });
       let host = this.#shared;
       if (ms > sharedCompileMs) {
         this.#makeRoomForOwnHost();
@@ -216,8 +231,8 @@ export class GrammarService implements AsyncDisposable {
     }
   }
 
-  #forget(key: string, entry: Entry): void {
-    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+  #forget(entry: Entry): void {
+    if (this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key);
   }
 
   #drop(key: string, { ownHost }: Entry): void {

@@ -229,6 +229,19 @@ describe('a grammar service', () => {
     expect(performance.now() - started).toBeLessThan(2900);
   });
 
+  it('stops compiling when the last caller has gone', async () => {
+    const service = serve({ compileMs: 20_000 });
+    await service.compile(regex('a'));
+    const abort = new AbortController();
+    const endless = service.compile(ENDLESS, abort.signal);
+    const behind = service.compile(regex('b'));
+    setTimeout(() => abort.abort(), 200);
+    await expect(endless).rejects.toThrow(expect.objectContaining({ code: 'aborted' }));
+    const left = performance.now();
+    await behind;
+    expect(performance.now() - left).toBeLessThan(10_000);
+  });
+
   it('lets only so many wait', async () => {
     const service = serve({ maxWaiting: 2 });
     const all = [1, 2, 3].map((count) =>
