@@ -89,7 +89,7 @@ export function enforceableSchema(schema: unknown, maxCount: number, path = '#')
     if (typeof count === 'number' && count > maxCount)
       throw refusal(`at most ${maxCount} for ${keyword} at ${path}`, `${count}`);
   }
-  return withNestedSchemas(withText(withNumbers(withProperties(schema), path), path), maxCount, path);
+  return withNestedSchemas(withValues(withText(withNumbers(withProperties(schema), path), path), path), maxCount, path);
 }
 
 function withNestedSchemas(schema: Schema, maxCount: number, path: string): Schema {
@@ -179,6 +179,34 @@ function withText(schema: Schema, path: string): Schema {
   if (typeof pattern !== 'string') return schema;
   const refuse = (what: string) => unsupported(`a pattern with ${what}`, path);
   return { ...schema, pattern: enforceablePattern(pattern, { quoted: true, refuse }) };
+}
+
+/** The engine passes over a type beside values, and over one that is no type at all. */
+function withValues(schema: Schema, path: string): Schema {
+  const { type, ...others } = schema;
+  const types = type === undefined ? null : Array.isArray(type) ? type : [type];
+  if (types?.length === 0) throw refusal(`a type at ${path}`, 'a list of none');
+  const ofType = (value: unknown) => types === null || types.some((one) => isOfType(value, one));
+  const values = Object.hasOwn(schema, 'const') ? [schema['const']] : schema['enum'];
+  if (!Array.isArray(values)) return schema;
+  const fitting = values.filter(ofType);
+  if (fitting.length === 0) throw refusal(`a value of the schema's type at ${path}`, JSON.stringify(values));
+  return fitting.length === values.length ? schema : { ...others, enum: fitting };
+}
+
+function isOfType(value: unknown, type: unknown): boolean {
+  switch (type) {
+    case 'null':
+      return value === null;
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isObject(value);
+    case 'integer':
+      return Number.isInteger(value);
+    default:
+      return typeof value === type;
+  }
 }
 
 function unsupported(what: string, path: string) {

@@ -28,6 +28,9 @@ describe('schemas that cannot be enforced are refused by name', () => {
     [{ type: 'array', items: 3 }, 'a JSON schema at #/items, got 3'],
     [{ $ref: 'http://127.0.0.1/schema' }, 'a $ref to a place in the schema, as #/$defs/name, at #'],
     [{ type: 'array', items: { $ref: '#anchor' } }, 'a $ref to a place in the schema, as #/$defs/name, at #/items'],
+    [{ type: [] }, 'a type at #, got a list of none'],
+    [{ enum: [] }, "a value of the schema's type at #, got []"],
+    [{ type: 'string', const: 3 }, "a value of the schema's type at #, got [3]"],
     [{ type: 'string', pattern: 'a$b' }, 'a pattern with a $ in front of other text at #'],
   ];
   it.each(refused)('%j', (schema, message) => {
@@ -58,6 +61,7 @@ describe('schemas in other words', () => {
       { type: 'integer', exclusiveMinimum: 0 },
       { type: 'integer', minimum: 1 },
     ],
+    [{ type: ['string', 'null', 'integer'], enum: [1, 'a', 1.5, null, {}, [], true] }, { enum: [1, 'a', null] }],
   ];
   it.each(changed)('%j', (schema, enforceable) => {
     expect(enforceableSchema(schema, 10)).toEqual(enforceable);
