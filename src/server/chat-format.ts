@@ -157,7 +157,8 @@ class ChatWriter implements ChoiceWriter {
   }
 
   #finish({ reason, stopReason }: AnswerFinish): object {
-    return { finish_reason: reason === 'stop' && this.#calls.length > 0 ? 'tool_calls' : reason, stop_reason: stopReason };
+    const isCall = this.#calls.length > 0 && !this.#parser?.isCallOpen;
+    return { finish_reason: reason === 'stop' && isCall ? 'tool_calls' : reason, stop_reason: stopReason };
   }
 
   #chunk(delta: object, tokens: readonly TokenId[] = [], logprobs: readonly TokenLogprobs[] = []): object {

@@ -51,6 +51,11 @@ export class ToolCallParser {
     return this.#calls;
   }
 
+  /** Whether the arguments of a call have begun and are not whole. */
+  get isCallOpen(): boolean {
+    return this.#state === 'arguments';
+  }
+
   /** Takes in the next text of the answer. */
   push(text: string): readonly AnswerPiece[] {
     this.#held += text;

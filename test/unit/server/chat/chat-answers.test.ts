@@ -164,6 +164,17 @@ describe('tool calls', () => {
     });
   });
 
+  test('that a stop string cuts off are no complete calls, and end with stop', async () => {
+    const { choices } = await setUp(`${call('f')}${call('g')}`).answer({ tools: [tool('f'), tool('g')], stop: ' 1' });
+    expect(choices[0]).toMatchObject({
+      finish_reason: 'stop',
+      stop_reason: ' 1',
+      message: { tool_calls: [{ function: { arguments: '{"a":' } }] },
+    });
+    const whole = await setUp(`${call('f')}END`).answer({ tools: [tool('f')], stop: 'END' });
+    expect(whole.choices[0]).toMatchObject({ finish_reason: 'tool_calls', stop_reason: 'END' });
+  });
+
   test('beyond the first are content where only one is wanted', async () => {
     const { choices } = await setUp(`${call('f')}\n${call('g')}`).answer({
       tools: [tool('f'), tool('g')],
