@@ -45,6 +45,7 @@ export function structureFields({ maxGrammarLength, maxChoiceTexts, maxStopLengt
         json_object: z.literal(true).nullish().describe('true'),
         structural_tag: z.union([jsonObject, source()]).nullish().describe('a structural tag, as an object or as text'),
       })
+      .meta({ minProperties: 1 })
       .nullish()
       .describe('an object with one of json, regex, choice, grammar, json_object, structural_tag'),
   } as const;

@@ -26,6 +26,7 @@ const prompt = z
     prompt: z.string().min(1).optional().describe('a text'),
   })
   .refine(({ messages, prompt }) => (messages === undefined) !== (prompt === undefined))
+  .meta({ oneOf: [{ required: ['messages'] }, { required: ['prompt'] }] })
   .describe('an object with either messages or prompt');
 
 const common = {
@@ -78,6 +79,7 @@ export const compareBody = z.strictObject({
     .min(2)
     .max(MAX_DRAFTERS)
     .refine((names) => new Set(names).size === names.length)
+    .meta({ uniqueItems: true })
     .describe(`a list of 2 to ${MAX_DRAFTERS} different drafter names`),
   temperature: temperature.optional(),
   draft_tokens: count(1, 256),

@@ -200,7 +200,11 @@ describe('GET /openapi.json', () => {
     ['post /v1/completions', { prompt: 'x', bad_words: Array(257).fill('a') }],
     ['post /v1/completions', { prompt: 'x', logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) }],
     ['post /v1/completions', { prompt: 'x', structured_outputs: { choice: [] } }],
-  ])('describes how much a body of %s may hold: not %#', async (name, sample) => {
+    ['post /v1/completions', { prompt: 'x', structured_outputs: {} }],
+    ['post /v1/drafters/{name}/validate', { prompts: [{ id: 'a' }, { id: 'b' }] }],
+    ['post /v1/drafters/{name}/diagnose', { prompts: [{ prompt: 'x', messages }, { prompt: 'x' }] }],
+    ['post /v1/drafters/compare', { drafters: ['a', 'a'] }],
+  ])('describes what a body of %s may hold: not %j', async (name, sample) => {
     const [method, path] = name.split(' ') as [string, string];
     const { app, headers } = createFullApp();
     const described = (JSON.parse(JSON.stringify(openApiDocument({ version: '1', limits }))) as Described).paths[path]![
@@ -208,7 +212,7 @@ describe('GET /openapi.json', () => {
     ]!;
     const { schema } = described.requestBody.content['application/json'];
     const accepts = ajv.compile(schema as object);
-    const { status } = await app.request(path, {
+    const { status } = await app.request(path.replace(/\{\w+\}/, 'a'), {
       method: method.toUpperCase(),
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify(sample),
