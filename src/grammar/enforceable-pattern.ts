@@ -7,6 +7,8 @@ export interface PatternPlace {
    * texts that JSON would have to write with a backslash.
    */
   readonly quoted: boolean;
+  /** Most characters of the pattern as it is written. */
+  readonly maxLength: number;
   /** Makes the error for something that cannot be enforced. */
   readonly refuse: (what: string) => Error;
 }
@@ -18,7 +20,7 @@ const ESCAPED_IN_JSON = 'characters that JSON escapes';
  * take for something else is refused; what it refuses by itself stays.
  * @throws what `refuse` makes
  */
-export function enforceablePattern(pattern: string, { quoted, refuse }: PatternPlace): string {
+export function enforceablePattern(pattern: string, { quoted, maxLength, refuse }: PatternPlace): string {
   const reader = new PatternReader(pattern, refuse);
   const anchors = new Anchors(refuse);
   const write = (set: CharacterSet) => {
@@ -30,8 +32,10 @@ export function enforceablePattern(pattern: string, { quoted, refuse }: PatternP
     if (quoted && isEscaped(code)) throw refuse(ESCAPED_IN_JSON);
     return spellCharacter(code);
   };
+  const dot = write(CharacterSet.ofClass('.')!);
   let written = '';
   while (reader.more) {
+    if (written.length > maxLength) throw refuse(`one of more than ${maxLength} characters with its sets written out`);
     const character = reader.next();
     if (character === '^') anchors.start();
     else if (character === '$') anchors.end();
@@ -51,7 +55,7 @@ export function enforceablePattern(pattern: string, { quoted, refuse }: PatternP
     } else {
       anchors.atom();
       if (character === '[') written += write(reader.set(quoted));
-      else if (character === '.') written += write(CharacterSet.ofClass('.')!);
+      else if (character === '.') written += dot;
       else if (character === '\\') {
         const escaped = reader.escape();
         if (typeof escaped === 'string') written += escaped;

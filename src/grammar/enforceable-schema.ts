@@ -68,6 +68,9 @@ const COUNTS = ['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties
 /** Whole numbers between two bounds are listed, so many at most. */
 const MAX_LISTED = 1000;
 
+/** Characters of a pattern with its sets written out. */
+const MAX_PATTERN = 2 ** 18;
+
 const MAPS_OF_SCHEMAS = ['properties', '$defs', 'definitions'];
 const LISTS_OF_SCHEMAS = ['prefixItems', 'anyOf', 'oneOf', 'allOf'];
 const SCHEMAS = ['items', 'additionalProperties', 'propertyNames', 'unevaluatedProperties', 'unevaluatedItems'];
@@ -147,7 +150,7 @@ function withProperties(schema: Schema): Schema {
   return { ...schema, additionalProperties: false };
 }
 
-/** The engine gets most ranges wrong at their ends. Those without an upper end are right from 0 and from 1. */
+/** The engine gets most ranges wrong at their ends. From 0 and from 1 they are right, and for the integers that a double can hold. */
 function withNumbers(schema: Schema, path: string): Schema {
   const keyword = OF_NUMBERS.find((name) => Object.hasOwn(schema, name));
   if (keyword === undefined) return schema;
@@ -159,6 +162,9 @@ function withNumbers(schema: Schema, path: string): Schema {
   const least = Math.max(...from(minimum, Math.ceil), ...from(exclusiveMinimum, (bound) => Math.floor(bound) + 1));
   const most = Math.min(...from(maximum, Math.floor), ...from(exclusiveMaximum, (bound) => Math.ceil(bound) - 1));
   if (most === Number.POSITIVE_INFINITY && (least === 0 || least === 1)) return { ...others, minimum: least };
+  if (most === Number.MAX_SAFE_INTEGER && [Number.MIN_SAFE_INTEGER, 0, 1].includes(least)) {
+    return { ...others, minimum: least, maximum: most };
+  }
   if (!(most - least < MAX_LISTED)) {
     throw refusal(
       `integers from 0, from 1, or between bounds with at most ${MAX_LISTED} of them at ${path}`,
@@ -178,7 +184,7 @@ function withText(schema: Schema, path: string): Schema {
   if (format !== undefined && !FORMATS.includes(String(format))) throw unsupported(`format ${JSON.stringify(format)}`, path);
   if (typeof pattern !== 'string') return schema;
   const refuse = (what: string) => unsupported(`a pattern with ${what}`, path);
-  return { ...schema, pattern: enforceablePattern(pattern, { quoted: true, refuse }) };
+  return { ...schema, pattern: enforceablePattern(pattern, { quoted: true, maxLength: MAX_PATTERN, refuse }) };
 }
 
 /** The engine passes over a type beside values, and over one that is no type at all. */

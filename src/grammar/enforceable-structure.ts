@@ -94,11 +94,9 @@ function parseJson(what: string, text: string): unknown {
 }
 
 /** Sets are written out, which may take more room than they came in. */
-function rewrittenPattern(pattern: string, { maxBytes, ...limits }: GrammarLimits): string {
+function rewrittenPattern(pattern: string, { maxBytes }: GrammarLimits): string {
   const refuse = (what: string) => refusal('a regular expression that can be enforced', what);
-  const written = enforceablePattern(pattern, { quoted: false, refuse });
-  checkBytes('the regular expression with its sets listed', written, { ...limits, maxBytes: maxBytes * MAX_GROWTH });
-  return written;
+  return enforceablePattern(pattern, { quoted: false, maxLength: maxBytes * MAX_GROWTH, refuse });
 }
 
 /** A text, a comment, or a set. */

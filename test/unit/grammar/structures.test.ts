@@ -71,6 +71,14 @@ function random(seed: number): Wish {
   };
 }
 
+/** Of every length that is safe, and the ends. */
+const INTEGERS = [
+  ...Array.from({ length: 54 }, (_, power) => 2n ** BigInt(power) - 1n),
+  ...Array.from({ length: 16 }, (_, power) => 10n ** BigInt(power)),
+  9_007_199_254_740_990n,
+  8_999_999_999_999_999n,
+];
+
 describe('structures', () => {
   let service: GrammarService;
   beforeAll(() => {
@@ -107,6 +115,14 @@ describe('structures', () => {
       ['17', '99', '120'],
       ['16', '121', '1', ''],
     ],
+    ...[Number.MIN_SAFE_INTEGER, 0, 1].map((minimum): [string, AnswerStructure, string[], string[]] => [
+      `the integers that a double can hold from ${minimum}`,
+      { kind: 'json-schema', schema: JSON.stringify({ type: 'integer', minimum, maximum: Number.MAX_SAFE_INTEGER }) },
+      [...INTEGERS.filter((value) => value >= minimum), BigInt(minimum)].map(String),
+      [...INTEGERS.map((value) => -value).filter((value) => value < minimum), BigInt(minimum) - 1n, 2n ** 53n]
+        .concat(Array.from({ length: 20 }, (_, index) => 2n ** 53n + 7n ** BigInt(index)))
+        .map(String),
+    ]),
     [
       'declared properties',
       { kind: 'json-schema', schema: JSON.stringify(SCHEMAS[8]) },
