@@ -121,7 +121,7 @@ export function operations(limits: RequestLimits): readonly Operation[] {
       summary: 'Put another drafter in the place of a named one',
       body: [loadBody],
       answer: swap,
-      refusals: [...BODY, 403, 429, 503],
+      refusals: [...BODY, 403, 404, 429, 503],
     },
     job('/v1/drafters/{name}/validate', validateBody, 'Measure a drafter'),
     job('/v1/drafters/{name}/diagnose', diagnoseBody, 'Find out what is wrong with a drafter'),

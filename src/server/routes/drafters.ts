@@ -9,6 +9,7 @@ import type { GenerationService } from '../generation-service.ts';
 import { HttpError } from '../http-error.ts';
 import { readJsonBody } from '../read-json-body.ts';
 import { parseRequest } from '../schemas/parse-request.ts';
+import { namedDrafter } from './named-drafter.ts';
 
 /** Each arm of a split has requests of its own. */
 const UNPAIRED = 'unpaired: drafters served different requests; compare with shadow drafting for the same prefixes';
@@ -36,7 +37,8 @@ export function addDrafterRoutes(app: Hono<AppEnv>, { service, allowSwap, maxBod
       );
     }
     const { path } = parseRequest(loadBody, await readJsonBody(context.req.raw, maxBodyBytes));
-    return context.json(swapCard(await engine.loadDrafter(context.req.param('name'), path)));
+    const { name } = namedDrafter(engine, context.req.param('name'));
+    return context.json(swapCard(await engine.loadDrafter(name, path)));
   });
   app.get('/v1/drafters', (context) =>
     context.json({

@@ -8,6 +8,7 @@ import { parseRequest } from '../schemas/parse-request.ts';
 import type { ValidationJob, ValidationJobs } from '../validation/validation-jobs.ts';
 import { compareBody, diagnoseBody, settingsOf, validateBody } from '../validation/validation-request.ts';
 import type { ValidatedDrafter, ValidationTask } from '../validation/validation-runner.ts';
+import { namedDrafter } from './named-drafter.ts';
 
 export interface ValidationRouteOptions {
   readonly service: GenerationService;
@@ -66,15 +67,7 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
 
 /** @throws HttpError 404 when no drafter has that name, 400 when it is none that can be measured apart from this server */
 function drafterOf(service: GenerationService, name: string): ValidatedDrafter {
-  const status = service.readyEngine().drafterStatus();
-  const found = status.find((drafter) => drafter.name === name);
-  if (found === undefined) {
-    const names = status.map((drafter) => drafter.name).join(', ');
-    throw new HttpError(404, `Expected a drafter of ${names}, got ${name}. Choose one of them.`, {
-      details: { param: 'name', code: 'drafter_not_found' },
-    });
-  }
-  const { kind, folder } = found;
+  const { kind, folder } = namedDrafter(service.readyEngine(), name);
   if (folder !== null || kind === 'ngram') return { name, kind, folder };
   throw new HttpError(400, `Expected a drafter that was loaded from a folder, or ngram, got ${name} of kind ${kind}.`, {
     details: { param: 'name', code: 'invalid_value' },

@@ -142,6 +142,15 @@ describe('POST /v1/drafters/{name}/load', () => {
     expect(calls).toEqual([]);
   });
 
+  test('knows no drafter of another name', async () => {
+    const response = await post(setUp(allowed), '/v1/drafters/c/load', { path: 'x' }, { headers });
+    expect([response.status, await response.json()]).toMatchObject([
+      404,
+      { error: { param: 'name', code: 'drafter_not_found' } },
+    ]);
+    expect(calls).toEqual([]);
+  });
+
   test.each([{}, { path: '' }, { path: 3 }, { path: 'x', force: true }])('refuses the body %j', async (body) => {
     expect((await post(setUp(allowed), path, body, { headers })).status).toBe(400);
     expect((await setUp(allowed).request(path, { headers })).status).toBe(405);
