@@ -16,7 +16,15 @@ const TIMEOUT_MS = 240_000;
 const temporary = new TemporaryFolder();
 afterAll(() => temporary[Symbol.asyncDispose]());
 
-const commands = [...GUIDE.matchAll(/```sh\n([\s\S]*?)```/g)].flatMap(([, block]) => block!.trim().split('\n'));
+/** What needs a server is left to the tests of its routes. */
+const commands = [...GUIDE.matchAll(/```sh\n([\s\S]*?)```/g)]
+  .flatMap(([, block]) =>
+    block!
+      .replace(/\\\n\s*/g, '')
+      .trim()
+      .split('\n'),
+  )
+  .filter((command) => !command.startsWith('curl'));
 
 /** The same command with small limits. */
 function shortened(command: string): string {
