@@ -8,6 +8,8 @@ export interface CostPoint {
 }
 
 const AS_MEASURED = { first: 1, second: 1 };
+/** Rows of a draft beside its tokens, for each sequence: the anchor's, and about one that is taken in. */
+const ROWS_PER_DRAFT = 2;
 
 /**
  * Time of a target step by its rows, and of a draft by its tokens.
@@ -29,7 +31,7 @@ export class CostModel {
    */
   constructor(steps: readonly CostPoint[], drafts: readonly CostPoint[]) {
     this.#step = new CostCurve(steps);
-    this.#draft = new CostCurve(drafts);
+    this.#draft = new CostCurve(drafts.map(({ rows, ms }) => ({ rows: rows + ROWS_PER_DRAFT, ms })));
   }
 
   /** Milliseconds of a step of `rows` rows over `sequences` sequences, one of each at least. */
@@ -39,7 +41,12 @@ export class CostModel {
 
   /** Milliseconds of a draft of `tokens` tokens, all together, for `sequences` sequences. */
   draftMs(tokens: number, sequences: number): number {
-    return expected(this.#drafts, sequences, this.#draft.parts(tokens, sequences));
+    return expected(this.#drafts, sequences, this.#draftParts(tokens, sequences));
+  }
+
+  /** At least one token for each sequence. */
+  #draftParts(tokens: number, sequences: number): Parts {
+    return this.#draft.parts(tokens + ROWS_PER_DRAFT * sequences, (1 + ROWS_PER_DRAFT) * sequences);
   }
 
   /** Of a step that only decodes: rows of prompts cost differently. */
@@ -48,7 +55,7 @@ export class CostModel {
   }
 
   observeDraft(tokens: number, sequences: number, ms: number): void {
-    observe(this.#drafts, sequences, this.#draft.parts(tokens, sequences), ms);
+    observe(this.#drafts, sequences, this.#draftParts(tokens, sequences), ms);
   }
 }
 
@@ -65,9 +72,9 @@ class CostCurve {
     });
   }
 
-  /** What the least number of rows costs, one for each sequence, and what the others cost beyond it. */
-  parts(rows: number, sequences: number): readonly [least: number, beyond: number] {
-    const least = this.#at(sequences);
+  /** What the least number of rows costs, and what the others cost beyond it. */
+  parts(rows: number, leastRows: number): Parts {
+    const least = this.#at(leastRows);
     return [least, Math.max(this.#at(rows) - least, 0)];
   }
 

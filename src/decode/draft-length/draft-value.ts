@@ -7,8 +7,9 @@ const TYPICAL_WEIGHT = 8;
 const FORGET = 0.98;
 /** Share of the newest draft in what is typical, once there were many. */
 const TYPICAL_RATE = 0.03;
-/** Drafts that the longest useful one is looked for in. */
+/** Drafts that the usual length is looked for in, and its place among them: the few longer ones would not pay for all. */
 const REACH_DRAFTS = 16;
+const USUAL_RANK = 11;
 
 interface Typical {
   value: number;
@@ -39,11 +40,12 @@ export class DraftValue {
     return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight);
   }
 
-  /** One more than the longest draft that was of use lately, which finds out when more would be; null: not known yet. */
+  /** One more than most drafts that were of use lately, which finds out when more would be; null: not known yet. */
   reach(sequence: Sequence, decoding: number): number | null {
     const own = this.#experience.get(sequence)?.lengths ?? [];
     const lengths = own.length < REACH_DRAFTS ? (this.#near(decoding)?.lengths ?? []) : own;
-    return lengths.length < REACH_DRAFTS ? null : Math.max(...lengths) + 1;
+    if (lengths.length < REACH_DRAFTS) return null;
+    return (lengths.toSorted((a, b) => a - b)[USUAL_RANK] as number) + 1;
   }
 
   /** @param length draft tokens that were worth their rows */

@@ -62,4 +62,10 @@ describe('the cost of a draft', () => {
     expect(costs.draftMs(9, 3)).toBeCloseTo(12, 1);
     expect(costs.draftMs(9, 4)).toBeGreaterThan(10);
   });
+
+  it('of several sequences has the rows of their anchors too, before any was observed', () => {
+    const costs = new CostModel(POINTS, DRAFTS);
+    // By rows: 3 rows 2 ms and 7 rows 4 ms, so 24 rows for 8 sequences of a token each take 12.5 ms.
+    expect(costs.draftMs(8, 8)).toBeCloseTo(12.5, 9);
+  });
 });
