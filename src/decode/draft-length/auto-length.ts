@@ -8,7 +8,7 @@ import { DraftValue } from './draft-value.ts';
 import type { DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
 
 /** Share of the time that may go into drafts which are not expected to pay, to find out whether they do. */
-const PROBING = 0.01;
+const PROBING = 0.015;
 
 /** A sequence that may have a draft, how long it would be, and what it is expected to be worth. */
 interface Candidate {
@@ -38,9 +38,6 @@ export class AutoLength implements LengthPolicy {
   #probeMs = 0;
   /** The sequence that has a probe in this round. */
   #probed: Sequence | null = null;
-  /** Round of the last draft. */
-  readonly #lastDraft = new WeakMap<Sequence, number>();
-  #round = 0;
 
   /** @param costs of the target and of this drafter, on this machine */
   constructor(costs: CostModel) {
@@ -48,7 +45,6 @@ export class AutoLength implements LengthPolicy {
   }
 
   ask(sequences: readonly Asked[], step: StepContext): readonly DraftLimit[] {
-    this.#round += 1;
     const { decoding } = step;
     const able: Candidate[] = sequences
       .filter(({ budget }) => budget > 0)
@@ -69,7 +65,6 @@ export class AutoLength implements LengthPolicy {
       if (budget === 0) return { tokens: 0, reason: null };
       const candidate = chosen.get(sequence);
       if (candidate === undefined) return { tokens: 0, reason: decoding > 1 ? 'load' : 'low-acceptance' };
-      this.#lastDraft.set(sequence, this.#round);
       return { tokens: candidate.tokens, reason: candidate.tokens < budget ? 'low-confidence' : null };
     });
   }
@@ -78,7 +73,10 @@ export class AutoLength implements LengthPolicy {
     const { decoding } = step;
     const drafting = drafts.filter(({ proposal }) => proposal.tokens.length > 0);
     const drafted = drafting.reduce((sum, { proposal }) => sum + proposal.tokens.length, 0);
-    if (drafted > 0) this.#costs.observeDraft(drafted, drafting.length, draftMs);
+    const isProbe = drafting.length === 1 && drafting[0]?.sequence === this.#probed;
+    // A probe takes in what has waited since the last one, and pays for that too; a draft of the next round does not.
+    if (isProbe) this.#probeMs -= draftMs - this.#costs.draftMs(drafted, 1);
+    else if (drafted > 0) this.#costs.observeDraft(drafted, drafting.length, draftMs);
     const survivals = drafts.map(({ sequence, proposal }) => this.#survivals(sequence, proposal));
     const plainRows = decoding - drafts.length + step.promptRows;
     const stepMs = (rows: number) => this.#costs.stepMs(rows + plainRows, decoding);
@@ -131,18 +129,18 @@ export class AutoLength implements LengthPolicy {
     return sorted.slice(0, best.count);
   }
 
-  /** The one that has gone without a draft for longest, if it may have one. */
+  /** The one of which least is known, as a rule the newest, whose draft has least to take in; null while there is no time for it. */
   #probe(others: readonly Candidate[], decoding: number): Candidate | null {
     if (others.length === 0) return null;
-    const last = ({ sequence }: Candidate) => this.#lastDraft.get(sequence) ?? 0;
-    const longest = others.reduce((oldest, candidate) => (last(candidate) < last(oldest) ? candidate : oldest));
+    const drafts = ({ sequence }: Candidate) => this.#values.drafts(sequence);
+    const newest = others.reduce((least, candidate) => (drafts(candidate) < drafts(least) ? candidate : least));
     const plainMs = this.#costs.stepMs(decoding, decoding);
     const rowMs = this.#costs.stepMs(decoding + 1, decoding) - plainMs;
-    const costMs = this.#costs.draftMs(longest.tokens, 1) + rowMs;
+    const costMs = this.#costs.draftMs(newest.tokens, 1) + rowMs;
     this.#probeMs += PROBING * plainMs;
     if (this.#probeMs < costMs) return null;
     this.#probeMs -= costMs;
-    return longest;
+    return newest;
   }
 
   #survivals(sequence: Sequence, proposal: Proposal): readonly number[] {

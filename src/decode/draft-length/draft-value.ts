@@ -2,11 +2,11 @@
 import type { Sequence } from '../sequence.ts';
 
 /** Drafts of its own that a sequence needs to count as much as what is typical. */
-const TYPICAL_WEIGHT = 8;
+const TYPICAL_WEIGHT = 4;
 /** Older drafts of a sequence fade: text changes. */
 const FORGET = 0.98;
 /** Share of the newest draft in what is typical, once there were many. */
-const TYPICAL_RATE = 0.03;
+const TYPICAL_RATE = 0.08;
 /** Drafts that the usual length is looked for in, and its place among them: the few longer ones would not pay for all. */
 const REACH_DRAFTS = 16;
 const USUAL_RANK = 11;
@@ -38,6 +38,11 @@ export class DraftValue {
     if (typical === null) return null;
     const { sum, weight } = this.#experience.get(sequence) ?? { sum: 0, weight: 0 };
     return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight);
+  }
+
+  /** Drafts of a sequence's own, the older ones faded. */
+  drafts(sequence: Sequence): number {
+    return this.#experience.get(sequence)?.weight ?? 0;
   }
 
   /** One more than most drafts that were of use lately, which finds out when more would be; null: not known yet. */

@@ -275,8 +275,10 @@ export class DflashDrafter implements Drafter {
   }
 }
 
-/** Rows that may wait for the next draft. More are worth a run of their own, and would make that draft late. */
-const MOST_DEFERRED_ROWS = 32;
+/** Rows of one step that may wait for the next draft. More, as a prompt has, are worth a run of their own. */
+const MOST_PENDING_ROWS = 32;
+/** Rows that may wait altogether: a sequence that is not drafted for pays for no context, as long as memory allows. */
+const MOST_DEFERRED_ROWS = 256;
 
 /**
  * Keys and values of the context, and rows that are still to be turned into some: those of the last target step, and
@@ -330,7 +332,12 @@ class DflashState implements DraftState {
   defer(): boolean {
     if (this.#pendingTaps === null) return this.#pendingRows.length === 0;
     const tensors = [...this.#pendingTaps.values()];
-    if (this.contextRows > MOST_DEFERRED_ROWS || tensors.some(({ placement }) => placement === 'device')) return false;
+    if (
+      this.#pendingRows.length > MOST_PENDING_ROWS ||
+      this.contextRows > MOST_DEFERRED_ROWS ||
+      tensors.some(({ placement }) => placement === 'device')
+    )
+      return false;
     for (const [layer, tensor] of this.#pendingTaps) {
       const hidden = tensor.shape[1] as number;
       let rows = this.#deferred.get(layer);
