@@ -20,6 +20,7 @@ import {
   type Proposal,
 } from '../drafter.ts';
 import { walkLattice } from './candidate-lattice.ts';
+import { copyRows, DeferredRows, type Taps } from './deferred-rows.ts';
 import { type DflashConfig, firstDraftingSlot, longestDraft } from './dflash-config.ts';
 import { buildDflashGraph, type DflashGraphOptions, DRAFT_IO } from './dflash-graph.ts';
 import { DraftLayout } from './draft-layout.ts';
@@ -35,8 +36,6 @@ export interface DflashParts {
   /** Target ids of the head's rows; null: the head has a row for every token. */
   readonly keptTokens: Int32Array | null;
 }
-
-type Taps = CommittedRows['taps'];
 
 /** What the last draft computed on its way; valid until the next one. */
 export interface DraftActivations {
@@ -288,9 +287,7 @@ class DflashState implements DraftState {
   readonly cache: PooledCache;
   #pendingTaps: Taps | null = null;
   #pendingRows: number[] = [];
-  /** By layer; [MOST_DEFERRED_ROWS, hidden] each. */
-  readonly #deferred = new Map<number, Float32Array>();
-  #deferredRows = 0;
+  readonly #deferred = new DeferredRows();
 
   constructor(cache: PooledCache) {
     this.cache = cache;
@@ -305,12 +302,12 @@ class DflashState implements DraftState {
   }
 
   get deferredRows(): number {
-    return this.#deferredRows;
+    return this.#deferred.count;
   }
 
   /** Rows observed and not in the cache yet. */
   get contextRows(): number {
-    return this.#deferredRows + this.#pendingRows.length;
+    return this.#deferred.count + this.#pendingRows.length;
   }
 
   observe(rows: CommittedRows): void {
@@ -338,16 +335,7 @@ class DflashState implements DraftState {
       tensors.some(({ placement }) => placement === 'device')
     )
       return false;
-    for (const [layer, tensor] of this.#pendingTaps) {
-      const hidden = tensor.shape[1] as number;
-      let rows = this.#deferred.get(layer);
-      if (rows === undefined) {
-        rows = new Float32Array(MOST_DEFERRED_ROWS * hidden);
-        this.#deferred.set(layer, rows);
-      }
-      this.#copyPending(tensor, rows, this.#deferredRows);
-    }
-    this.#deferredRows += this.#pendingRows.length;
+    this.#deferred.append(this.#pendingTaps, this.#pendingRows);
     this.#clearPending();
     return true;
   }
@@ -357,37 +345,27 @@ class DflashState implements DraftState {
    * @returns how many, `most` at the most
    */
   takeContext(from: DflashState, most: number): number {
-    const onHost = [...(from.#pendingTaps?.values() ?? [])].every(({ placement }) => placement !== 'device');
-    const known = onHost ? from.contextRows : from.#deferredRows;
-    this.#deferredRows = Math.min(known, most, MOST_DEFERRED_ROWS);
-    const pending = Math.max(this.#deferredRows - from.#deferredRows, 0);
-    for (const [layer, rows] of from.#deferred) this.#deferred.set(layer, rows.slice());
-    if (pending > 0) {
-      for (const [layer, tensor] of from.#pendingTaps ?? []) {
-        const hidden = tensor.shape[1] as number;
-        const rows = this.#deferred.get(layer) ?? new Float32Array(MOST_DEFERRED_ROWS * hidden);
-        this.#deferred.set(layer, rows);
-        from.#copyPending(tensor, rows, from.#deferredRows, pending);
-      }
-    }
-    return this.#deferredRows;
+    const limit = Math.min(most, MOST_DEFERRED_ROWS);
+    this.#deferred.copyFrom(from.#deferred, limit);
+    const taps = from.#pendingTaps;
+    const onHost = taps !== null && [...taps.values()].every(({ placement }) => placement !== 'device');
+    if (onHost) this.#deferred.append(taps, from.#pendingRows.slice(0, limit - this.#deferred.count));
+    return this.#deferred.count;
   }
 
   /** Writes the context rows of each layer behind each other, from row `first` on. */
   copyContext(into: Taps, first: number): void {
-    for (const [layer, tensor] of into) {
-      const hidden = tensor.shape[1] as number;
-      const deferred = this.#deferred.get(layer);
-      if (deferred !== undefined) tensor.data.set(deferred.subarray(0, this.#deferredRows * hidden), first * hidden);
-      const pending = this.#pendingTaps?.get(layer);
-      if (pending !== undefined) this.#copyPending(pending, tensor.data, first + this.#deferredRows);
+    this.#deferred.copyTo(into, first);
+    for (const [layer, tensor] of this.#pendingTaps ?? []) {
+      const rows = into.get(layer);
+      if (rows !== undefined) copyRows(tensor, this.#pendingRows, rows.data, first + this.#deferred.count);
     }
   }
 
   /** The context rows are in the cache now. */
   absorbed(): void {
     this.cache.grow(this.contextRows);
-    this.#deferredRows = 0;
+    this.#deferred.truncate(0);
     this.#clearPending();
   }
 
@@ -395,20 +373,13 @@ class DflashState implements DraftState {
     const excess = Math.max(this.cache.length + this.contextRows - length, 0);
     const pending = Math.min(excess, this.#pendingRows.length);
     this.#pendingRows.length -= pending;
-    this.#deferredRows -= Math.min(excess - pending, this.#deferredRows);
+    this.#deferred.truncate(Math.max(this.#deferred.count - (excess - pending), 0));
     if (this.#pendingRows.length === 0) this.#pendingTaps = null;
     if (length < this.cache.length) this.cache.truncate(length);
   }
 
   [Symbol.dispose](): void {
     this.cache[Symbol.dispose]();
-  }
-
-  #copyPending(tensor: OwnedTensor<'f32'>, into: Float32Array, first: number, count = this.#pendingRows.length): void {
-    const hidden = tensor.shape[1] as number;
-    for (const [i, row] of this.#pendingRows.slice(0, count).entries()) {
-      into.set(tensor.data.subarray(row * hidden, (row + 1) * hidden), (first + i) * hidden);
-    }
   }
 
   #clearPending(): void {
