@@ -13,7 +13,6 @@ const PROBING = 0.015;
 /** A sequence that may have a draft, how long it would be, and what it is expected to be worth. */
 interface Candidate {
   readonly sequence: Sequence;
-  readonly budget: number;
   readonly tokens: number;
   readonly value: number | null;
 }
@@ -50,7 +49,6 @@ export class AutoLength implements LengthPolicy {
       .filter(({ budget }) => budget > 0)
       .map(({ sequence, budget }) => ({
         sequence,
-        budget,
         tokens: Math.min(budget, this.#values.reach(sequence, decoding) ?? budget),
         value: this.#values.of(sequence, decoding),
       }));

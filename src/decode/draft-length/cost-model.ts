@@ -1,4 +1,5 @@
 /** What a step and a draft cost, measured and kept up to date. */
+import { ofNearestCount } from './nearest-count.ts';
 import { RunningLine } from './running-line.ts';
 
 /** A measured point: `ms` for a step of `rows` rows of one sequence, or for a draft of so many tokens. */
@@ -102,11 +103,5 @@ function observe(lines: Lines, sequences: number, parts: Parts, ms: number): voi
 
 /** Of this number of sequences; before it is known it is taken to be as that of the nearest one that is. */
 function line(lines: Lines, sequences: number, [least]: Parts): RunningLine {
-  const known = lines.get(sequences);
-  if (known !== undefined) return known;
-  let near: number | null = null;
-  for (const count of lines.keys()) {
-    if (near === null || Math.abs(count - sequences) < Math.abs(near - sequences)) near = count;
-  }
-  return RunningLine.from(least, near === null ? AS_MEASURED : (lines.get(near) as RunningLine));
+  return lines.get(sequences) ?? RunningLine.from(least, ofNearestCount(lines, sequences) ?? AS_MEASURED);
 }

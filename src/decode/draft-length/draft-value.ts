@@ -1,5 +1,6 @@
 /** What drafts have been worth, by the number of sequences in the step and by sequence. */
 import type { Sequence } from '../sequence.ts';
+import { ofNearestCount } from './nearest-count.ts';
 
 /** Drafts of its own that a sequence needs to count as much as what is typical. */
 const TYPICAL_WEIGHT = 4;
@@ -34,7 +35,7 @@ export class DraftValue {
 
   /** Expected value of a draft for a sequence; null when nothing is known yet of any. */
   of(sequence: Sequence, decoding: number): number | null {
-    const typical = this.#near(decoding);
+    const typical = ofNearestCount(this.#typical, decoding);
     if (typical === null) return null;
     const { sum, weight } = this.#experience.get(sequence) ?? { sum: 0, weight: 0 };
     return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight);
@@ -48,7 +49,7 @@ export class DraftValue {
   /** One more than most drafts that were of use lately, which finds out when more would be; null: not known yet. */
   reach(sequence: Sequence, decoding: number): number | null {
     const own = this.#experience.get(sequence)?.lengths ?? [];
-    const lengths = own.length < REACH_DRAFTS ? (this.#near(decoding)?.lengths ?? []) : own;
+    const lengths = own.length < REACH_DRAFTS ? (ofNearestCount(this.#typical, decoding)?.lengths ?? []) : own;
     if (lengths.length < REACH_DRAFTS) return null;
     return (lengths.toSorted((a, b) => a - b)[USUAL_RANK] as number) + 1;
   }
@@ -66,14 +67,6 @@ export class DraftValue {
     own.weight = own.weight * FORGET + 1;
     remember(own.lengths, length);
     this.#experience.set(sequence, own);
-  }
-
-  #near(decoding: number): Typical | null {
-    let near: number | null = null;
-    for (const count of this.#typical.keys()) {
-      if (near === null || Math.abs(count - decoding) < Math.abs(near - decoding)) near = count;
-    }
-    return near === null ? null : (this.#typical.get(near) ?? null);
   }
 }
 
