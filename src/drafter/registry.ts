@@ -26,8 +26,11 @@ type SourceOf = (targetFolder: string, options: CheckpointOptions) => DrafterSou
 const BUILT_IN: Readonly<Record<string, SourceOf>> = {
   none: () => null,
   ngram: () => ({ name: 'ngram', taps: [], load: async () => new NgramDrafter() }),
-  /** The drafter that lies beside its target. */
-  dflash: (targetFolder, options) => drafterFolder(`${resolve(targetFolder)}-dflash`, targetFolder, options),
+  /** The drafter that lies beside its target, under the name that it was asked for by, whatever the target is called. */
+  dflash: (targetFolder, options) => ({
+    ...drafterFolder(`${resolve(targetFolder)}-dflash`, targetFolder, options),
+    name: 'dflash',
+  }),
 };
 
 /**

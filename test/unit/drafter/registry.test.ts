@@ -26,8 +26,8 @@ describe('a drafter by name', () => {
     const folder = join(parent, 'tiny-dflash');
     await mkdir(folder);
     await writeFile(join(folder, 'config.json'), JSON.stringify(CONFIG));
-    expect(drafterFromName('dflash', join(parent, 'tiny'))).toMatchObject({ name: 'tiny-dflash', taps: [0, 2] });
-    expect(drafterFromName('dflash', `${join(parent, 'tiny')}/`)).toMatchObject({ name: 'tiny-dflash' });
+    expect(drafterFromName('dflash', join(parent, 'tiny'))).toMatchObject({ name: 'dflash', folder, taps: [0, 2] });
+    expect(drafterFromName('dflash', `${join(parent, 'tiny')}/`)).toMatchObject({ name: 'dflash', folder });
   });
 
   it('is refused when that folder is not there, which is named', () => {
