@@ -30,6 +30,8 @@ export interface PlanInput {
   readonly params: GenerationParams;
   readonly prompts: readonly EncodedPrompt[];
   readonly rules: TokenRules;
+  /** Of each answer; null: what the context leaves. */
+  readonly maxTokens: number | null;
   readonly seed: number;
 }
 
@@ -37,7 +39,7 @@ let planned = 0;
 
 /** Lays out the choices of one request. */
 export function planGeneration(input: PlanInput): GenerationPlan {
-  const { engine, format, params, prompts, seed } = input;
+  const { engine, format, params, prompts, maxTokens, seed } = input;
   const id = `${format.idPrefix}${input.requestId}`;
   // Callers may send the same id twice; the engine must not see it twice.
   planned += 1;
@@ -56,7 +58,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       promptTokens: tokens,
       sampling: { ...sampling, seed: choiceSeed(seed, choice) },
       // Of an answer without tokens only the prompt is told; it is computed by the step that chooses a first one.
-      maxTokens: params.maxTokens === 0 ? 1 : params.maxTokens,
+      maxTokens: maxTokens === 0 ? 1 : maxTokens,
       stopTokenIds: params.stopTokenIds,
       stopStrings: params.stopStrings,
       includeStopString: params.includeStopString,

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../core/app-error.ts';
 import type { Engine, EngineInfo, EngineStatus } from '../engine/engine.ts';
 import { answerChunks, wholeAnswer } from './answer.ts';
+import { answerTokens, checkAnswerTokens } from './answer-budget.ts';
 import type { EncodedPrompt } from './answer-format.ts';
 import type { AnswerRecord } from './answer-record.ts';
 import type { AnswerHead } from './answer-statistics.ts';
@@ -18,7 +19,7 @@ import type { GenerationParams } from './schemas/generation-fields.ts';
 import { fieldError } from './schemas/parse-request.ts';
 import { toTokenRules } from './schemas/rule-fields.ts';
 import { checkTokenRange } from './schemas/token-range.ts';
-import type { RequestLimits, ServerConfig } from './server-config.ts';
+import type { ServerConfig } from './server-config.ts';
 
 /** The two things that can be asked for, by the path that asks. */
 export const GENERATION_PATHS = {
@@ -78,21 +79,13 @@ export class GenerationService {
     if (params.details.trace && !this.#options.config.allowTrace) {
       throw fieldError('trace', 'false or absent, as this server runs without --allow-trace', true);
     }
-    const choices = params.n * promptCount;
-    const tokens = choices * Math.min(params.maxTokens ?? info.maxContext, info.maxContext);
-    const { maxRequestTokens } = this.#options.config.limits;
-    if (tokens > maxRequestTokens) {
-      throw new AppError(
-        'invalid_request',
-        `Expected answers of at most ${maxRequestTokens} tokens together, got ${choices} of ${tokens / choices}. Ask for less, or split the request.`,
-        { details: { param: params.maxTokens === null ? 'n' : 'max_tokens', code: 'invalid_value' } },
-      );
-    }
+    const { limits } = this.#options.config;
+    checkAnswerTokens(params, promptCount, info, limits);
     const tokenRules = toTokenRules(params.rules, engine);
     const { prompts: whole, format, ...structure } = await parsed.prepare(engine);
     const rules = { ...tokenRules, ...structure };
     const prompts = whole.map((prompt) => truncate(prompt, params, info));
-    checkLogprobs({ tokens, format, params, prompts }, this.#options.config.limits);
+    const maxTokens = answerTokens({ format, params, prompts }, info, limits);
     try {
       await engine.checkRules(rules, signal);
     } catch (error) {
@@ -105,6 +98,7 @@ export class GenerationService {
       params,
       prompts,
       rules,
+      maxTokens,
       seed: params.seed ?? this.#options.randomSeed(),
     });
   }
@@ -184,26 +178,6 @@ export function checkModel(model: string | null, info: EngineInfo): void {
     {
       details: { param: 'model' },
     },
-  );
-}
-
-interface ToldAnswers extends Pick<GenerationPlan, 'format' | 'params' | 'prompts'> {
-  /** The most that all answers together may have. */
-  readonly tokens: number;
-}
-
-/** @throws AppError `invalid_request` for more logprobs than one answer may hold */
-function checkLogprobs({ tokens, format, params, prompts }: ToldAnswers, { maxRequestLogprobs }: RequestLimits): void {
-  const { logprobs } = params.details;
-  const ofAnswers = logprobs === null ? 0 : tokens * (logprobs + 1);
-  const promptTokens = params.n * prompts.reduce((sum, prompt) => sum + prompt.tokens.length, 0);
-  const ofPrompts = format.promptLogprobs === null ? 0 : promptTokens * (format.promptLogprobs + 1);
-  if (ofAnswers + ofPrompts <= maxRequestLogprobs) return;
-  throw new AppError(
-    'invalid_request',
-    `Expected at most ${maxRequestLogprobs} logprobs in all answers together, got ${ofAnswers} of tokens and ${ofPrompts} of prompts. ` +
-      'Ask for fewer, or split the request.',
-    { details: { param: ofAnswers > ofPrompts ? 'logprobs' : 'prompt_logprobs', code: 'invalid_value' } },
   );
 }
 

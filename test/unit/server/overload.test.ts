@@ -75,11 +75,27 @@ describe('a request that asks for too much', () => {
     expect(engine.encoded).toEqual([]);
   });
 
-  test('counts what the context leaves where max_tokens is not given', async () => {
-    const { app } = setUp({ limits: { ...limits, maxRequestTokens: 512 } });
-    const chat = (n: number) => post(app, '/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], n });
-    expect((await chat(1)).status).toBe(200);
-    expect(await errorOf(await chat(2))).toMatchObject({ param: 'n' });
+  test.each<readonly [string, object, object, number | null]>([
+    ['whole contexts where they fit', {}, { maxRequestTokens: 512 }, null],
+    ['a share of the tokens', { n: 3 }, { maxRequestTokens: 512 }, 170],
+    ['a share of the logprobs', { n: 2, logprobs: true, top_logprobs: 4 }, { maxRequestLogprobs: 1000 }, 100],
+    ['what logprobs of the prompt leave', { logprobs: true, prompt_logprobs: 0 }, { maxRequestLogprobs: 200 }, 180],
+  ])('gets %s where it names no max_tokens', async (_, body, caps, maxTokens) => {
+    const { app, engine } = setUp({ limits: { ...DEFAULT_SERVER_CONFIG.limits, ...caps } });
+    const response = await post(app, '/v1/chat/completions', { messages: [{ role: 'user', content: 'x' }], ...body });
+    expect(response.status).toBe(200);
+    expect(new Set(engine.requests.map((request) => request.maxTokens))).toEqual(new Set([maxTokens]));
+  });
+
+  test.each<readonly [string, object, string]>([
+    ['of tokens', { max_tokens: 51, logprobs: 1 }, 'logprobs'],
+    ['of the prompt', { max_tokens: 1, prompt_logprobs: 20 }, 'prompt_logprobs'],
+  ])('by logprobs %s is refused', async (_, body, param) => {
+    const { complete, engine } = setUp({ limits: { ...DEFAULT_SERVER_CONFIG.limits, maxRequestLogprobs: 100 } });
+    const response = await complete({ prompt: 'xxxxx', ...body });
+    expect(response.status).toBe(400);
+    expect(await errorOf(response)).toMatchObject({ param, code: 'invalid_value' });
+    expect(engine.requests).toEqual([]);
   });
 
   test.each<readonly [string, string, object, string]>([
