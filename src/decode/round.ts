@@ -1,4 +1,5 @@
 /** One round of speculative decoding over several sequences: propose, verify, accept, commit. */
+import { AbortedError } from '../core/aborted-error.ts';
 import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { TokenId } from '../core/token.ts';
 import type { TokenLogprobs } from '../core/token-logprobs.ts';
@@ -12,6 +13,7 @@ import { lookAhead } from './look-ahead.ts';
 import { planRows, type RowPlan } from './plan-rows.ts';
 import { promptLogprobs } from './prompt-logprobs.ts';
 import { type Draft, propose } from './propose.ts';
+import { RoundFailedError } from './round-failed-error.ts';
 import type { Sequence } from './sequence.ts';
 import type { ShadowRound } from './shadow-draft.ts';
 import { traceRound } from './trace-round.ts';
@@ -48,7 +50,7 @@ export interface RoundOutcome {
  * @param sequences none of which has ended
  * @param maxPromptRows for prompts in a step that decodes as well
  * @param promptBlock no step goes past a multiple of it within a prompt
- * @throws AbortedError when the signal ended it; whatever the target throws
+ * @throws AbortedError when the signal ended it; RoundFailedError with what the target threw
  */
 export async function decodeRound(
   target: Target,
@@ -57,8 +59,25 @@ export async function decodeRound(
   maxPromptRows = target.maxRows,
   promptBlock?: number,
 ): Promise<RoundOutcome> {
-  const started = performance.now();
   const plans = planRows(sequences, target.maxRows, maxPromptRows, promptBlock);
+  try {
+    return await runRound(target, sequences, plans, signal);
+  } catch (error) {
+    if (error instanceof AbortedError) throw error;
+    throw new RoundFailedError(
+      plans.map(({ sequence }) => sequence),
+      error,
+    );
+  }
+}
+
+async function runRound(
+  target: Target,
+  sequences: readonly Sequence[],
+  plans: readonly RowPlan[],
+  signal: AbortSignal,
+): Promise<RoundOutcome> {
+  const started = performance.now();
   const proposed = await propose(sequences, plans, target.facts.vocabSize, signal);
   const { drafts, ready } = await lookAhead(plans, proposed);
   const drafted = performance.now();

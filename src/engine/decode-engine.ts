@@ -4,6 +4,7 @@ import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
 import type { TokenRules } from '../core/token-rules.ts';
 import { decodeRound, type RoundOutcome, type SequenceOutcome } from '../decode/round.ts';
+import { RoundFailedError } from '../decode/round-failed-error.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import { StepPacer } from '../decode/step-pacer.ts';
 import type { Drafter } from '../drafter/drafter.ts';
@@ -180,9 +181,9 @@ export class DecodeEngine implements Engine {
 
   /** Drafters that were replaced go when the last sequence that knows them has ended. */
   async #disposeUnused(): Promise<void> {
-    const sequences = this.#running.flatMap(({ started }) => started?.sequence ?? []);
-    const inUse = new Set(sequences.flatMap(({ drafting, shadows }) => [drafting, ...shadows].map((part) => part?.drafter)));
-    for (const { drafter } of this.#swaps.takeUnused(inUse as ReadonlySet<Drafter>)) {
+    const started = this.#running.flatMap((request) => request.started ?? []);
+    const inUse = started.flatMap(({ given, sequence }) => [given, ...sequence.shadows.map(({ drafter }) => drafter)]);
+    for (const { drafter } of this.#swaps.takeUnused(new Set(inUse as readonly Drafter[]))) {
       this.#prefixes.forget(drafter);
       await drafter[Symbol.asyncDispose]();
     }
@@ -285,14 +286,22 @@ export class DecodeEngine implements Engine {
       );
     } catch (error) {
       if (error instanceof AbortedError) return;
-      // The step failed for all who took part in it; whoever waits is served next.
-      for (const request of requests) this.#fail(request, error);
+      this.#failRound(requests, error);
       return;
     } finally {
       for (const signal of signals) signal.removeEventListener('abort', check);
     }
     this.#deliver(requests, outcome);
     if (this.#takesSnapshots) await snapshotPrompts(this.#running, this.#prefixes, this.#stop.signal);
+  }
+
+  /** A step failed for those who had rows in it: prompts that had none in this one, and whoever waits, are served next. */
+  #failRound(requests: readonly RunningRequest[], error: unknown): void {
+    const [failed, cause] = error instanceof RoundFailedError ? [error.sequences, error.cause] : [null, error];
+    for (const request of requests) {
+      const { started } = request;
+      if (failed === null || (started !== null && failed.includes(started.sequence))) this.#fail(request, cause);
+    }
   }
 
   get #takesSnapshots(): boolean {
@@ -351,8 +360,8 @@ export class DecodeEngine implements Engine {
       if (!started || !outcome || outcome.round === null) return [];
       const { round, shortBy } = outcome;
       this.#statistics.onRound(request.id, started.drafter, round, shortBy);
-      const { drafting } = started.sequence;
-      if (drafting !== null) this.#swaps.onRound(request.id, drafting.drafter, round);
+      const { drafterError } = started.sequence;
+      if (started.given !== null) this.#swaps.onRound(request.id, started.given, { ...round, shortBy, drafterError });
       return [{ ...round, shortBy, drafter: started.drafter }];
     });
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AbortedError } from '../../../src/core/aborted-error.ts';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
+import { RoundFailedError } from '../../../src/decode/round-failed-error.ts';
 import type { Drafter, DraftRequest, Proposal } from '../../../src/drafter/drafter.ts';
 import { NgramDrafter } from '../../../src/drafter/ngram/ngram-drafter.ts';
 import { CheckedDrafter } from '../../support/checked-drafter.ts';
@@ -239,7 +240,9 @@ describe('a round that comes to nothing', () => {
     const duringStep = (step: number) => {
       if (step === at) throw lost;
     };
-    expect(await interrupted(at, { duringStep }, new CheckedDrafter(new OracleDrafter(knowing)), new Map())).toBe(lost);
+    const failure = await interrupted(at, { duringStep }, new CheckedDrafter(new OracleDrafter(knowing)), new Map());
+    expect(failure).toBeInstanceOf(RoundFailedError);
+    expect(failure).toMatchObject({ message: lost.message, cause: lost });
   });
 });
 

@@ -240,6 +240,33 @@ describe('a step that fails', () => {
     expect(third).toMatchObject({ status: 'fulfilled', value: { tokens: { length: 5 } } });
     expect([target.openCaches, drafter?.openStates]).toEqual([0, 0]);
   });
+
+  it('leaves alone prompts that had no rows in it', async () => {
+    const lost = new Error('the device was lost');
+    let failing = false;
+    const { engine, recorder } = openEngine({
+      nextLogits,
+      maxSequences: 8,
+      maxRows: 64,
+      drafter: null,
+      duringStep() {
+        if (!failing || engine.load().running < 8) return;
+        failing = false;
+        throw lost;
+      },
+    });
+    const decoding = answerOf(engine.generate(request('a', { maxTokens: 200, ignoreEos: true }), NEVER));
+    await until('one decodes', () => recorder.steps.length > 1);
+    failing = true;
+    // Before the machine is known, a step that decodes has 16 rows for prompts: 8, 4, 2, 1 and 1 of them go to the first five.
+    const prompts = Array.from({ length: 7 }, () =>
+      answerOf(engine.generate(request(new Array<number>(100).fill(1), { maxTokens: 3, ignoreEos: true }), NEVER)),
+    );
+    const results = await Promise.allSettled([decoding, ...prompts]);
+    expect(results.map(({ status }) => status)).toEqual([...new Array<string>(6).fill('rejected'), 'fulfilled', 'fulfilled']);
+    expect(results.slice(0, 6).every((result) => result.status === 'rejected' && result.reason === lost)).toBe(true);
+    for (const result of results.slice(6)) expect(result).toMatchObject({ value: { tokens: { length: 3 } } });
+  });
 });
 
 describe('the end of an engine', () => {
