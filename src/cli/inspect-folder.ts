@@ -5,6 +5,7 @@ import type { PlannedWeight } from '../checkpoint/weight-plan.ts';
 import { declaredFormat } from '../drafter/dflash/declared-format.ts';
 import { type DflashConfig, readDflashConfig } from '../drafter/dflash/dflash-config.ts';
 import { type OwnTables, ownTables, planDflashWeights } from '../drafter/dflash/dflash-weights.ts';
+import { refuseOtherTap } from '../drafter/dflash/final-taps.ts';
 import type { FinalTap } from '../drafter/dflash/tapped-layers.ts';
 import { planDecoderWeights } from '../target/decoder-weights.ts';
 import { type ModelConfig, readModelConfig } from '../target/hf-config.ts';
@@ -47,6 +48,7 @@ export async function openFolder(path: string, options: FolderOptions = {}): Pro
     return { role: 'decoder', folder, config, checkpoint, plan: planDecoderWeights(config.spec), verbatim: [] };
   }
   const config = readDflashConfig(folder, options);
+  refuseOtherTap(config, options.finalTap ?? null, folder);
   const checkpoint = await openCheckpoint(folder);
   const own = ownTables(config, checkpoint);
   return { role: 'dflash', folder, config, checkpoint, own, plan: planDflashWeights(config, own), verbatim: own.ids };

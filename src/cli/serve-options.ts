@@ -12,8 +12,9 @@ import {
   threadsOption,
   weightsOption,
 } from './compute-options.ts';
-import { allowUnclaimedOption, finalTapOption } from './inspect-options.ts';
+import { allowUnclaimedOption, finalTapsOption } from './inspect-options.ts';
 import { integer } from './integer-argument.ts';
+import { collect } from './list-argument.ts';
 
 const MODELS = resolve(import.meta.dirname, '../../models');
 export const DEFAULT_DRAFTERS: readonly string[] = ['dflash'];
@@ -44,10 +45,6 @@ export function otlpEndpoint(text: string): string {
     throw new InvalidArgumentError('Expected a URL without user and password; put them into OTEL_EXPORTER_OTLP_HEADERS.');
   }
   return text;
-}
-
-function collect(value: string, previous: readonly string[]): readonly string[] {
-  return [...previous, ...value.split(',').map((key) => key.trim())].filter((key) => key !== '');
 }
 
 /** Every option can be given by the environment too; the command line wins. */
@@ -141,7 +138,7 @@ export function serveCommand() {
         .argParser(collect)
         .default([] as readonly string[], 'none'),
     )
-    .addOption(finalTapOption())
+    .addOption(finalTapsOption())
     .addOption(allowUnclaimedOption())
     .addOption(
       new Option(

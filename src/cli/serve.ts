@@ -91,7 +91,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       drafters: options.drafterModule.length > 0 && options.drafter === DEFAULT_DRAFTERS ? [] : options.drafter,
       drafterModules: options.drafterModule,
       syntheticAcceptance: options.syntheticAcceptance ?? null,
-      finalTap: options.finalTap ?? null,
+      finalTap: options.finalTap,
       allowUnclaimed: options.allowUnclaimed,
       split: options.split ?? null,
       shadow: options.shadow.length === 0 ? null : { drafters: options.shadow, rate: options.shadowRate },

@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { AppError } from '../core/app-error.ts';
 import { declaredFormat } from './dflash/declared-format.ts';
 import { readDflashConfig } from './dflash/dflash-config.ts';
+import { type FinalTaps, refuseOtherTap } from './dflash/final-taps.ts';
 import { loadDflash } from './dflash/load-dflash.ts';
-import type { FinalTap } from './dflash/tapped-layers.ts';
 import { loadDraftModel } from './draft-model/load-draft-model.ts';
 import type { DrafterModule, DrafterSource } from './drafter-context.ts';
 import { NgramDrafter } from './ngram/ngram-drafter.ts';
@@ -14,8 +14,10 @@ import { targetDepth } from './target-depth.ts';
 
 /** What a user says about a checkpoint that it does not say itself. */
 export interface CheckpointOptions {
+  /** Name that the drafter is served under; null: its own. */
+  readonly name?: string | null;
   /** Which output of the target's last layer a drafter was trained on, where it taps that layer. */
-  readonly finalTap?: FinalTap | null;
+  readonly finalTaps?: FinalTaps;
   /** Keys and tensors that nothing uses are no error. */
   readonly allowUnclaimed?: boolean;
 }
@@ -25,12 +27,10 @@ type SourceOf = (targetFolder: string, options: CheckpointOptions) => DrafterSou
 
 const BUILT_IN: Readonly<Record<string, SourceOf>> = {
   none: () => null,
-  ngram: () => ({ name: 'ngram', taps: [], load: async () => new NgramDrafter() }),
+  ngram: (_, { name }) => ({ name: name ?? 'ngram', taps: [], load: async () => new NgramDrafter() }),
   /** The drafter that lies beside its target, under the name that it was asked for by, whatever the target is called. */
-  dflash: (targetFolder, options) => ({
-    ...drafterFolder(`${resolve(targetFolder)}-dflash`, targetFolder, options),
-    name: 'dflash',
-  }),
+  dflash: (targetFolder, options) =>
+    drafterFolder(`${resolve(targetFolder)}-dflash`, targetFolder, { ...options, name: options.name ?? 'dflash' }),
 };
 
 /**
@@ -58,12 +58,15 @@ function drafterFolder(folder: string, targetFolder: string, options: Checkpoint
       `Expected the folder of a DFlash drafter or of a small model, got ${folder}, which is none; name it with --drafter`,
     );
   }
-  const name = basename(folder);
+  const name = options.name ?? basename(folder);
   if (declaredFormat(folder).layout === null) {
     return { name, taps: [], folder, load: (context) => loadDraftModel(folder, context) };
   }
-  const config = readDflashConfig(folder, { ...options, targetLayers: targetDepth(targetFolder) });
-  const { allowUnclaimed = false } = options;
+  const { allowUnclaimed = false, finalTaps } = options;
+  const ofThisOne = finalTaps?.named.get(name) ?? null;
+  const finalTap = ofThisOne ?? finalTaps?.others ?? null;
+  const config = readDflashConfig(folder, { allowUnclaimed, finalTap, targetLayers: targetDepth(targetFolder) });
+  refuseOtherTap(config, ofThisOne, folder);
   return { name, taps: config.taps, folder, load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }) };
 }
 

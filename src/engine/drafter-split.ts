@@ -39,17 +39,26 @@ interface NamedDrafter {
 
 /**
  * @param option where the names come from
+ * @throws AppError `invalid_config` when a name is none of the drafters'
+ */
+export function checkKnown(option: string, names: Iterable<string>, drafters: readonly Pick<NamedDrafter, 'name'>[]): void {
+  const known = drafters.map(({ name }) => name);
+  for (const name of names) {
+    if (known.includes(name)) continue;
+    throw new AppError(
+      'invalid_config',
+      `Expected drafters of ${known.join(', ')} in ${option}, got ${name}; load it with --drafter or correct ${option}`,
+    );
+  }
+}
+
+/**
+ * @param option where the names come from
  * @throws AppError `invalid_config` when a name is none of the drafters', or one of them does not draft for the target
  */
 export function checkCompared(option: string, names: Iterable<string>, drafters: readonly NamedDrafter[]): void {
-  const known = drafters.map(({ name }) => name);
   for (const name of names) {
-    if (!known.includes(name)) {
-      throw new AppError(
-        'invalid_config',
-        `Expected drafters of ${known.join(', ')} in ${option}, got ${name}; load it with --drafter or correct ${option}`,
-      );
-    }
+    checkKnown(option, [name], drafters);
     if (drafters.some(({ synthetic }) => synthetic)) {
       throw new AppError(
         'invalid_config',

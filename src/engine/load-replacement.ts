@@ -5,13 +5,15 @@ import { AppError } from '../core/app-error.ts';
 import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
 import type { DrafterContext, DrafterSource } from '../drafter/drafter-context.ts';
 import type { ServedDrafter } from './served-drafter.ts';
+import { tryDrafter } from './try-drafter.ts';
 
 export interface ReplacementContext {
   /** Real paths of the folders of which drafters must lie in one; relative paths are of the first. */
   readonly folders: readonly string[];
   /** Layers that the target's graph shows. */
   readonly taps: readonly number[];
-  readonly source: (path: string) => DrafterSource | null;
+  /** @param name of the drafter whose place it takes */
+  readonly source: (path: string, name: string) => DrafterSource | null;
   readonly context: DrafterContext;
   /** A fresh policy of the kind that the name has. */
   readonly lengths: (name: string) => LengthPolicy;
@@ -26,7 +28,7 @@ export async function loadReplacement(
   const chosen = confined(folders, path);
   const { name, draftTokens } = replaced;
   try {
-    const found = source(chosen);
+    const found = source(chosen, name);
     if (found === null) throw refused(`Expected a drafter, got ${path}, which is none`);
     const missing = found.taps.filter((tap) => !taps.includes(tap));
     if (missing.length > 0) {
@@ -42,6 +44,13 @@ export async function loadReplacement(
         `Expected a ${replaced.drafter.kind} drafter for drafts of ${draftTokens} tokens, as ${name} is served, got a ` +
           `${drafter.kind} drafter for ${drafter.maxDraftTokens}; start a server with it to serve it`,
       );
+    }
+    try {
+      await tryDrafter(drafter, draftTokens, context);
+    } catch (error) {
+      await drafter[Symbol.asyncDispose]();
+      const reason = error instanceof Error ? error.message : String(error);
+      throw refused(`Expected a drafter that can draft, got ${path}, which failed at its first draft: ${reason}`, error);
     }
     return { name, drafter, folder: chosen, draftTokens, lengths: lengths(name) };
   } catch (error) {

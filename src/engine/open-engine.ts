@@ -6,6 +6,7 @@ import { AppError } from '../core/app-error.ts';
 import { AutoLength } from '../decode/draft-length/auto-length.ts';
 import type { CostModel } from '../decode/draft-length/cost-model.ts';
 import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
+import { inPlaceOf, parseFinalTaps } from '../drafter/dflash/final-taps.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { DrafterSource } from '../drafter/drafter-context.ts';
 import { drafterFromModule, drafterFromName } from '../drafter/registry.ts';
@@ -23,7 +24,7 @@ import type { ShadowOptions } from './admission.ts';
 import { borrowTarget } from './borrow-target.ts';
 import { planCacheBytes } from './cache-budget.ts';
 import { DecodeEngine } from './decode-engine.ts';
-import { checkCompared, parseSplit } from './drafter-split.ts';
+import { checkCompared, checkKnown, parseSplit } from './drafter-split.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
@@ -44,8 +45,8 @@ export interface OpenEngineOptions {
   readonly drafterModules: readonly string[];
   /** Acceptance rates of a synthetic drafter for capacity tests, which is the default then; null: none. */
   readonly syntheticAcceptance?: string | null;
-  /** Which side of the final norm a drafter's tap of the last layer is on, where its config does not say. */
-  readonly finalTap?: 'pre' | 'post' | null;
+  /** On which side of the final norm drafters tap the last layer, as {@link parseFinalTaps} reads it. */
+  readonly finalTap?: readonly string[];
   /** Accept drafters with tensors and settings that nothing here knows. */
   readonly allowUnclaimed?: boolean;
   /** Length of each draft, or `auto`: as long as it pays on this machine and text. */
@@ -138,18 +139,20 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
   const split = options.split == null ? null : parseSplit(options.split);
   const folder = resolve(options.target);
   const config = readModelConfig(folder);
-  const { syntheticAcceptance = null, finalTap = null, allowUnclaimed = false } = options;
+  const { syntheticAcceptance = null, allowUnclaimed = false } = options;
+  const finalTaps = parseFinalTaps(options.finalTap ?? []);
   const sources = [
     ...(syntheticAcceptance === null ? [] : [syntheticSource(syntheticAcceptance)]),
     ...(await Promise.all(options.drafterModules.map(named(drafterFromModule)))),
     ...(await Promise.all(
-      options.drafters.map(named((chosen) => drafterFromName(chosen, folder, { finalTap, allowUnclaimed }))),
+      options.drafters.map(named((chosen, name) => drafterFromName(chosen, folder, { name, finalTaps, allowUnclaimed }))),
     )),
   ].filter((source) => source !== null);
   refuseEqualNames(sources);
   const synthetic = syntheticAcceptance !== null;
   const known = sources.map(({ name }) => ({ name, synthetic }));
   checkCompared('--shadow', options.shadow?.drafters ?? [], known);
+  checkKnown('--final-tap', finalTaps.named.keys(), known);
   checkCompared('--split', split?.keys() ?? [], [...known, { name: 'none', synthetic }]);
   const runtime = openRuntime({ threads: options.threads });
   const [tokenizer, chatTemplate] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
@@ -241,7 +244,8 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
                 {
                   folders: drafterDirs,
                   taps,
-                  source: (chosen) => drafterFromName(chosen, folder, { finalTap, allowUnclaimed }),
+                  source: (chosen, name) =>
+                    drafterFromName(chosen, folder, { finalTaps: inPlaceOf(name, finalTaps), allowUnclaimed }),
                   context: { ...common, target: borrowTarget(loaded), loadDecoder },
                   lengths: (name) => {
                     const used = drafters.findIndex((one) => one.name === name);
@@ -301,10 +305,10 @@ function prefixCacheNote(target: Target, drafters: readonly ServedDrafter[]): st
 }
 
 /** Splits `name=what` and gives the drafter that name. */
-function named(find: (what: string) => Promise<DrafterSource> | DrafterSource | null) {
+function named(find: (what: string, name: string | null) => Promise<DrafterSource> | DrafterSource | null) {
   return async (words: string): Promise<DrafterSource | null> => {
     const [, name, what = words] = /^([\w.-]+)=(.+)$/.exec(words) ?? [];
-    const source = await find(what);
+    const source = await find(what, name ?? null);
     return source === null || name === undefined ? source : { ...source, name };
   };
 }

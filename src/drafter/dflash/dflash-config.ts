@@ -74,7 +74,7 @@ export interface LayerAttention {
 export interface ReadDflashOptions {
   /** Layers of the target it is to draft for, for what a config leaves to it; null: not known. */
   readonly targetLayers?: number | null;
-  /** In place of the config's own `final_tap`. */
+  /** Which output of the last layer is meant, where that is tapped and the config has no `final_tap`. */
   readonly finalTap?: FinalTap | null;
   /** Keys that nothing is known of are no error. */
   readonly allowUnclaimed?: boolean;

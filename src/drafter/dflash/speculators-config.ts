@@ -9,7 +9,7 @@ import { readJson } from '../../checkpoint/read-json.ts';
 import { AppError } from '../../core/app-error.ts';
 import { bodyFromConfig, bodyKeys } from './body-config.ts';
 import type { DflashConfig, ReadDflashOptions } from './dflash-config.ts';
-import { tappedLayers } from './tapped-layers.ts';
+import { FINAL_TAPS, tappedLayers } from './tapped-layers.ts';
 import { refuseUnknownKeys } from './unknown-keys.ts';
 
 const IDS = 'aux_hidden_state_layer_ids';
@@ -24,7 +24,7 @@ const ownKeys = {
   target_hidden_size: z.number().int().positive().nullish(),
   sliding_window_non_causal: z.boolean().nullish(),
   sample_from_anchor: z.boolean().nullish(),
-  final_tap: z.enum(['pre', 'post']).nullish(),
+  final_tap: z.enum(FINAL_TAPS).nullish(),
 };
 const configSchema = z.looseObject(ownKeys);
 
@@ -64,7 +64,6 @@ export function readSpeculatorsConfig(file: string, options: Required<ReadDflash
   if (raw.draft_vocab_size > body.vocab) {
     throw refuse(`expected a draft_vocab_size of at most vocab_size ${body.vocab}, got ${raw.draft_vocab_size}`);
   }
-  const finalTap = options.finalTap ?? raw.final_tap ?? null;
   const ids = raw[IDS] ?? defaultIds(options.targetLayers, refuse);
   return {
     ...body,
@@ -72,13 +71,18 @@ export function readSpeculatorsConfig(file: string, options: Required<ReadDflash
     blockSize: raw.block_size,
     maskTokenId: raw.mask_token_id,
     draftsFromAnchor: raw.sample_from_anchor ?? false,
-    taps: tappedLayers(
+    ...tappedLayers(
       ids.map((id) => id - 1),
-      { targetLayers: options.targetLayers, finalTap, written: (layer) => layer + 1, key: IDS },
+      {
+        targetLayers: options.targetLayers,
+        finalTap: raw.final_tap ?? null,
+        defaultFinalTap: options.finalTap,
+        written: (layer) => layer + 1,
+        key: IDS,
+      },
       refuse,
     ),
     tapsAssumed: !raw[IDS],
-    finalTap,
     targetHidden: raw.target_hidden_size ?? body.hidden,
     targetLayers: null,
     draftVocab: raw.draft_vocab_size,

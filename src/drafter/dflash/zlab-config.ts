@@ -5,10 +5,10 @@ import { AppError } from '../../core/app-error.ts';
 import { bodyFromConfig, bodyKeys, type DflashBody } from './body-config.ts';
 import { DFLASH2_ARCHITECTURE } from './declared-format.ts';
 import type { Dflash2Config, DflashConfig, ReadDflashOptions } from './dflash-config.ts';
-import { tappedLayers } from './tapped-layers.ts';
+import { FINAL_TAPS, tappedLayers } from './tapped-layers.ts';
 import { refuseUnknownKeys } from './unknown-keys.ts';
 
-const finalTap = z.enum(['pre', 'post']).nullish();
+const finalTap = z.enum(FINAL_TAPS).nullish();
 
 const dflashKeys = {
   mask_token_id: z.number().int().nonnegative().optional(),
@@ -59,20 +59,24 @@ export function readZlabConfig(file: string, options: Required<ReadDflashOptions
   const body = bodyFromConfig(raw, (type) => causal ?? type === 'sliding_attention', file, refuse);
   const maskTokenId = eitherPlace(raw, 'mask_token_id', refuse);
   if (maskTokenId >= body.vocab) throw refuse(`expected a mask_token_id below vocab_size ${body.vocab}, got ${maskTokenId}`);
-  const chosen = options.finalTap ?? inner?.final_tap ?? raw.final_tap ?? null;
   return {
     ...body,
     layout: 'z-lab',
     blockSize: eitherPlace(raw, 'block_size', refuse),
     maskTokenId,
     draftsFromAnchor: false,
-    taps: tappedLayers(
+    ...tappedLayers(
       eitherPlace(raw, 'target_layer_ids', refuse),
-      { targetLayers: raw.num_target_layers, finalTap: chosen, written: (layer) => layer, key: 'target_layer_ids' },
+      {
+        targetLayers: raw.num_target_layers,
+        finalTap: inner?.final_tap ?? raw.final_tap ?? null,
+        defaultFinalTap: options.finalTap,
+        written: (layer) => layer,
+        key: 'target_layer_ids',
+      },
       refuse,
     ),
     tapsAssumed: false,
-    finalTap: chosen,
     targetHidden: body.hidden,
     targetLayers: raw.num_target_layers,
     draftVocab: body.vocab,

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { inPlaceOf, parseFinalTaps } from '../../../src/drafter/dflash/final-taps.ts';
 import type { DrafterContext } from '../../../src/drafter/drafter-context.ts';
 import { drafterFromModule, drafterFromName } from '../../../src/drafter/registry.ts';
 import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
@@ -80,8 +81,65 @@ describe('a drafter by folder', () => {
   it('taps the last layer as the user says', async () => {
     const folder = await dflashFolder({ ...CONFIG, dflash_config: { mask_token_id: 1, target_layer_ids: [3] } });
     expect(() => drafterFromName(folder, TARGET)).toThrowError(/final_tap/);
-    expect(drafterFromName(folder, TARGET, { finalTap: 'post' })).toMatchObject({ taps: [4] });
+    const finalTaps = parseFinalTaps(['post']);
+    expect(drafterFromName(folder, TARGET, { finalTaps })).toMatchObject({ taps: [4] });
   });
+
+  it('is named as the user says', async () => {
+    const folder = await dflashFolder();
+    expect(drafterFromName(folder, TARGET, { name: 'mine' })).toMatchObject({ name: 'mine', taps: [0, 2] });
+    expect(drafterFromName('ngram', TARGET, { name: 'mine' })).toMatchObject({ name: 'mine' });
+  });
+
+  describe('beside others that tap the last layer', () => {
+    const last = { mask_token_id: 1, target_layer_ids: [3] };
+    const open = (folder: string, ...words: readonly string[]) =>
+      drafterFromName(folder, TARGET, { name: 'mine', finalTaps: parseFinalTaps(words) });
+
+    it('is not asked for a layer that it does not tap', async () => {
+      expect(open(await dflashFolder(), 'pre', 'other=post')).toMatchObject({ taps: [0, 2] });
+    });
+
+    it('keeps to what its config says', async () => {
+      const folder = await dflashFolder({ ...CONFIG, dflash_config: { ...last, final_tap: 'post' } });
+      expect(open(folder, 'pre')).toMatchObject({ taps: [4] });
+    });
+
+    it('is as its name says where they differ', async () => {
+      const folder = await dflashFolder({ ...CONFIG, dflash_config: last });
+      expect(open(folder, 'pre', 'mine=post')).toMatchObject({ taps: [4] });
+      expect(open(folder, 'pre', 'other=post')).toMatchObject({ taps: [3] });
+    });
+
+    it.each([
+      {
+        inner: { ...last, final_tap: 'post' },
+        message: /final_tap "pre", as --final-tap says of it, got "post" in its config/,
+      },
+      { inner: CONFIG.dflash_config, message: /got a drafter that taps 0, 2 and not the last layer/ },
+    ])('is refused where its name and its config differ', async ({ inner, message }) => {
+      const folder = await dflashFolder({ ...CONFIG, dflash_config: inner });
+      expect(() => open(folder, 'mine=pre')).toThrowError(
+        expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(message) }),
+      );
+    });
+
+    it('may be replaced by one that does not tap it', async () => {
+      const finalTaps = inPlaceOf('mine', parseFinalTaps(['mine=post']));
+      expect(drafterFromName(await dflashFolder(), TARGET, { finalTaps })).toMatchObject({ taps: [0, 2] });
+      const other = await dflashFolder({ ...CONFIG, dflash_config: last });
+      expect(drafterFromName(other, TARGET, { finalTaps })).toMatchObject({ taps: [4] });
+    });
+  });
+
+  it.each([['both'], ['mine=both'], ['a/b=pre'], ['pre', 'post'], ['mine=pre', 'mine=post']])(
+    'is not told which output of the last layer by %s %s',
+    (...words) => {
+      expect(() => parseFinalTaps(words.filter((word) => word !== undefined))).toThrowError(
+        expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(/--final-tap/) }),
+      );
+    },
+  );
 });
 
 describe('a drafter by module', () => {
