@@ -1,6 +1,6 @@
 /** Which drafter stands behind each name, and what came of putting another one there. */
 import { ClusteredMean } from '../core/clustered-mean.ts';
-import type { RoundRecord } from '../core/speculation-record.ts';
+import type { RoundRecord, ShortDraftReason } from '../core/speculation-record.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { SwapRecord } from './engine.ts';
 import type { GuardedServed } from './guarded-drafter.ts';
@@ -12,23 +12,38 @@ export interface SwapRules {
   readonly mostRequests: number;
   /** One-sided limit in standard errors. It is looked at after every request, so it is stricter than for a single look. */
   readonly limit: number;
+  /** Requests in which the new drafter may fail; one more brings the old one back. */
+  readonly mostFailures: number;
 }
 
-export const SWAP_RULES: SwapRules = { leastRequests: 20, mostRequests: 200, limit: 3.5 };
+export const SWAP_RULES: SwapRules = { leastRequests: 20, mostRequests: 200, limit: 3.5, mostFailures: 2 };
 
 /** Half the width of a 95 % interval, in standard errors. */
 const Z_95 = 1.959963984540054;
 const MAX_HISTORY = 100;
 
+/** Why a round has no draft through the drafter's own doing. Other reasons are the host's. */
+const OWN_REASONS: ReadonlySet<ShortDraftReason | null> = new Set(['drafter-failed', 'no-proposal']);
+
 interface Watch {
   readonly previous: GuardedServed;
   readonly current: GuardedServed;
   readonly index: number;
+  /** Requests in which the new one failed. */
+  readonly failed: Set<string>;
+}
+
+/** A round of a request that was given a drafter, whether or not that still takes part. */
+export interface WatchedRound extends Pick<RoundRecord, 'drafted' | 'accepted'> {
+  readonly shortBy: ShortDraftReason | null;
+  /** What the drafter said when it failed in this request, else null. */
+  readonly drafterError: string | null;
 }
 
 /**
  * A swap is watched: accepted tokens per draft of the new drafter against those of the one before it, with the uncertainty
- * between requests. When they are significantly fewer, the old drafter comes back. Until that is decided both are loaded.
+ * between requests; a draft that the drafter owes counts as one of which nothing was accepted. When they are significantly
+ * fewer, or the new drafter keeps failing, the old one comes back. Until that is decided both are loaded.
  */
 export class DrafterSwaps {
   readonly #rules: SwapRules;
@@ -68,16 +83,17 @@ export class DrafterSwaps {
     return this.#records.filter(({ drafter }) => drafter === name).map((record) => this.#measured(record));
   }
 
-  /** New requests get `next` in place of the drafter of that name. */
+  /** New requests get `next` in place of the drafter of that name. What is undecided is nothing to go back to. */
   replace(next: GuardedServed, path: string): SwapRecord {
-    const previous = this.#current.find(({ name }) => name === next.name)!;
-    if (this.#watches.has(next.name)) this.#settle(next.name, 'superseded', null);
+    const { name } = next;
+    const previous = this.#watches.get(name)?.previous ?? this.#current.find((served) => served.name === name)!;
+    if (this.#watches.has(name)) this.#settle(name, 'superseded', null);
     const index = this.#swaps++;
     this.#put(next);
-    this.#watches.set(next.name, { previous, current: next, index });
+    this.#watches.set(name, { previous, current: next, index, failed: new Set() });
     const record: SwapRecord = {
       id: index,
-      drafter: next.name,
+      drafter: name,
       path,
       time: new Date().toISOString(),
       state: 'watching',
@@ -89,12 +105,13 @@ export class DrafterSwaps {
     return this.#measured(record);
   }
 
-  /** A round with a draft. */
-  onRound(request: string, drafter: Drafter, { drafted, accepted }: RoundRecord): void {
-    if (drafted === 0) return;
+  /** @param drafter that the request was given; it is in use until the request has ended */
+  onRound(request: string, drafter: Drafter, { drafted, accepted, shortBy, drafterError }: WatchedRound): void {
+    if (drafted === 0 && !OWN_REASONS.has(shortBy)) return;
     const sample = this.#samples.get(drafter) ?? new ClusteredMean();
     this.#samples.set(drafter, sample);
     sample.add(request, accepted);
+    if (drafterError !== null) this.#failed(request, drafter, drafterError);
   }
 
   /** The request has ended. */
@@ -111,6 +128,15 @@ export class DrafterSwaps {
       this.#samples.delete(served.drafter);
     }
     return unused;
+  }
+
+  #failed(request: string, drafter: Drafter, error: string): void {
+    const watch = [...this.#watches.values()].find(({ current }) => current.drafter === drafter);
+    if (watch === undefined) return;
+    const { failed, current } = watch;
+    failed.add(request);
+    if (failed.size <= this.#rules.mostFailures) return;
+    this.#settle(current.name, 'rolled-back', `it failed in ${failed.size} requests, the last time with: ${error}`);
   }
 
   #decide(name: string): void {
@@ -146,7 +172,7 @@ export class DrafterSwaps {
     this.#records = measured;
     this.#watches.delete(name);
     if (state === 'rolled-back') this.#put(previous);
-    this.#retired.add(state === 'rolled-back' ? current : previous);
+    this.#retired.add(state === 'kept' ? previous : current);
     const record = measured.find(({ id }) => id === index);
     if (record !== undefined) this.#onDecision(record);
   }

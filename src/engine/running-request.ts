@@ -4,6 +4,7 @@ import type { Phase } from '../core/round-trace.ts';
 import type { SequenceOutcome } from '../decode/round.ts';
 import type { Sequence } from '../decode/sequence.ts';
 import type { Ending } from '../decode/stop-rule.ts';
+import type { Drafter } from '../drafter/drafter.ts';
 import { type MakeProcessor, NO_PROCESSOR } from './answer-rules.ts';
 import type { AnswerText } from './answer-text.ts';
 import type { GenerateRequest } from './engine.ts';
@@ -17,6 +18,8 @@ export interface Started {
   readonly text: AnswerText;
   /** Name of the drafter that serves it, `none` when there is none. */
   readonly drafter: string;
+  /** That drafter, also when it failed and takes part no more; null for plain decoding. */
+  readonly given: Drafter | null;
   readonly maxDraftTokens: number;
   /** Of the prompt, reused from earlier sequences. */
   readonly cachedTokens: number;

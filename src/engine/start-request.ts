@@ -66,6 +66,7 @@ export function startRequest(request: GenerateRequest, context: StartContext): S
     sequence,
     text,
     drafter: speculating?.name ?? 'none',
+    given: speculating?.drafter ?? null,
     maxDraftTokens,
     cachedTokens: prefix?.length ?? 0,
     phases: () => phasesOf(tokenizer, sequence.tokens),

@@ -3,16 +3,17 @@ import { AppError } from '../../../src/core/app-error.ts';
 import type { FinishEvent } from '../../../src/core/decode-event.ts';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
-import type { DraftState, ForkedState } from '../../../src/drafter/drafter.ts';
+import type { Drafter, DraftState, ForkedState, Proposal } from '../../../src/drafter/drafter.ts';
 import type { EngineObserver, SwapRecord } from '../../../src/engine/engine.ts';
 import { CheckedDrafter } from '../../support/checked-drafter.ts';
 import { until } from '../../support/labelled-timeout.ts';
 import { hashedLogits, nextToken } from '../../support/scripted-logits.ts';
+import { ThrowingDrafter } from '../../support/throwing-drafter.ts';
 import { WrongFromDrafter } from '../../support/wrong-from-drafter.ts';
 import { answerOf, NEVER, openEngine, request, VOCAB } from './engine-fixture.ts';
 
 const nextLogits = hashedLogits({ vocabSize: VOCAB, seed: 9, memory: 4 });
-const RULES = { leastRequests: 4, mostRequests: 8, limit: 3.5 };
+const RULES = { leastRequests: 4, mostRequests: 8, limit: 3.5, mostFailures: 1 };
 
 /** A drafter that says when it was disposed of. */
 class Watched extends WrongFromDrafter {
@@ -35,6 +36,36 @@ class Watched extends WrongFromDrafter {
   }
 }
 
+/** Has nothing to propose. */
+class Silent extends Watched {
+  constructor() {
+    super(4);
+  }
+
+  override async propose(requests: readonly unknown[]): Promise<readonly Proposal[]> {
+    return requests.map(() => ({ tokens: [] }));
+  }
+}
+
+/** Does not answer; tells when it was disposed of. */
+class Hanging extends Watched {
+  constructor() {
+    super(4);
+  }
+
+  override propose(): Promise<never> {
+    return new Promise(() => undefined);
+  }
+}
+
+const OTHERS: Readonly<Record<string, () => Drafter>> = {
+  silent: () => new Silent(),
+  hanging: () => new Hanging(),
+  propose: () => new ThrowingDrafter('propose'),
+  observe: () => new ThrowingDrafter('observe'),
+  open: () => new ThrowingDrafter('open'),
+};
+
 function setUp(first: number, prefixCacheBytes = 0) {
   const records: SwapRecord[] = [];
   const observer: EngineObserver = {
@@ -49,13 +80,15 @@ function setUp(first: number, prefixCacheBytes = 0) {
   const { engine } = openEngine({
     nextLogits,
     drafter: initial,
-    limits: { prefixCacheBytes },
+    limits: { prefixCacheBytes, drafterTimeoutMs: 30 },
     maxCaches: 40,
     parts: {
       observers: [observer],
       swapRules: RULES,
       loadDrafter: async ({ name, draftTokens }, path) => {
         if (path === 'broken') throw new AppError('invalid_request', 'broken');
+        const other = OTHERS[path]?.();
+        if (other !== undefined) return { name, drafter: other, draftTokens, lengths: FIXED_LENGTH };
         const drafter = new Watched(Number(path));
         loaded.set(path, drafter);
         const checked = new CheckedDrafter(drafter);
@@ -134,21 +167,59 @@ describe('a drafter that takes the place of another one', () => {
     expect(history()).toMatchObject([{ state: 'kept', reason: expect.stringMatching(/fewer than 4 requests/) }]);
   });
 
-  it('may be replaced before that is decided', async () => {
-    const { engine, serve, accepted, history, initial, loaded } = setUp(3);
+  it.each([
+    ['propose', /failed in 2 requests.*failed on purpose/],
+    ['observe', /failed in 2 requests.*failed on purpose/],
+    ['open', /failed in 2 requests.*failed on purpose/],
+    ['hanging', /failed in 2 requests.*did not answer/],
+  ])('and fails (%s) goes again, whatever is known of the one before it', async (path, reason) => {
+    const { engine, serve, accepted, history, initial } = setUp(3);
     await serve(1);
+    await engine.loadDrafter('watched', path);
+    await serve(1);
+    expect(history()).toMatchObject([{ state: 'watching', after: { mean: 0 } }]);
+    await serve(1);
+    expect(history()).toMatchObject([{ state: 'rolled-back', reason: expect.stringMatching(reason) }]);
+    expect(await accepted()).toBe(3);
+    expect(initial.disposals).toBe(0);
+  });
+
+  it('and proposes nothing goes again, as one of which nothing is accepted', async () => {
+    const { engine, serve, accepted, history } = setUp(3);
+    await serve(5);
+    await engine.loadDrafter('watched', 'silent');
+    await serve(4);
+    expect(history()).toMatchObject([
+      { state: 'rolled-back', after: { mean: 0, requests: 4 }, reason: expect.stringMatching(/fell from/) },
+    ]);
+    expect(await accepted()).toBe(3);
+  });
+
+  it('may be replaced before that is decided; what was kept last is still what comes back', async () => {
+    const { engine, serve, accepted, history, initial, loaded } = setUp(3);
+    await serve(5);
+    await engine.loadDrafter('watched', '1');
+    await serve(1);
+    await engine.loadDrafter('watched', 'propose');
+    await serve(2);
+    expect(history().map(({ state }) => state)).toEqual(['superseded', 'rolled-back']);
+    expect(await accepted()).toBe(3);
+    expect([initial.disposals, loaded.get('1')!.disposals]).toEqual([0, 1]);
+  });
+
+  it('goes when it is replaced before that is decided, once the last request that was given it has ended', async () => {
+    const { engine, serve, accepted, initial, loaded } = setUp(3);
+    await serve(1);
+    await engine.loadDrafter('watched', '1');
     const long = request([1, 2, 3], { maxTokens: 400, ignoreEos: true });
     const running = engine.generate(long, NEVER)[Symbol.asyncIterator]();
     await running.next();
-    await engine.loadDrafter('watched', '1');
-    await serve(1);
     await engine.loadDrafter('watched', '2');
     expect(await accepted()).toBe(2);
-    expect([engine.load().running, initial.disposals]).toEqual([1, 0]);
-    expect(history().map(({ state }) => state)).toEqual(['superseded', 'watching']);
+    expect([engine.load().running, loaded.get('1')!.disposals]).toEqual([1, 0]);
     for (let next = await running.next(); next.done !== true; next = await running.next());
-    await until('the first one’s end', () => initial.disposals === 1);
-    expect([loaded.get('1')!.disposals, loaded.get('2')!.disposals]).toEqual([0, 0]);
+    await until('its end', () => loaded.get('1')!.disposals === 1);
+    expect([initial.disposals, loaded.get('2')!.disposals]).toEqual([0, 0]);
     await engine[Symbol.asyncDispose]();
     expect([initial.disposals, loaded.get('1')!.disposals, loaded.get('2')!.disposals]).toEqual([1, 1, 1]);
   });

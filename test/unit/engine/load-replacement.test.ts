@@ -1,0 +1,77 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
+import type { Drafter, DraftRequest } from '../../../src/drafter/drafter.ts';
+import type { DrafterContext } from '../../../src/drafter/drafter-context.ts';
+import { loadReplacement } from '../../../src/engine/load-replacement.ts';
+import { type DrafterCall, ThrowingDrafter } from '../../support/throwing-drafter.ts';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'blockdraft-drafters-')));
+  mkdirSync(join(folder, 'next'));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+class Loaded extends ThrowingDrafter {
+  disposals = 0;
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    this.disposals++;
+  }
+}
+
+class Unsure extends Loaded {
+  override async propose(requests: readonly DraftRequest[]) {
+    return requests.map(({ budget }) => ({ tokens: Array(budget).fill(1), probabilities: Array(budget).fill(Number.NaN) }));
+  }
+}
+
+class Foreign extends Loaded {
+  override async propose(requests: readonly DraftRequest[]) {
+    return requests.map(({ budget }) => ({ tokens: Array(budget).fill(999) }));
+  }
+}
+
+const WORKS = 1000;
+
+function load(drafter: Drafter) {
+  return loadReplacement(
+    {
+      folders: [folder],
+      taps: [],
+      source: () => ({ name: 'next', taps: [], load: async () => drafter }),
+      context: { target: { hiddenSize: 8, vocabSize: 100 } } as DrafterContext,
+      lengths: () => FIXED_LENGTH,
+    },
+    { name: 'live', drafter: new ThrowingDrafter('open'), draftTokens: 3, lengths: FIXED_LENGTH },
+    'next',
+  );
+}
+
+it.each<DrafterCall>(['open', 'observe', 'propose', 'dispose'])(
+  'refuses a drafter that fails at its first draft (%s)',
+  async (call) => {
+    const drafter = new Loaded(call);
+    await expect(load(drafter)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringMatching(/next, which failed at its first draft: the drafter failed on purpose/),
+    });
+    expect(drafter.disposals).toBe(1);
+  },
+);
+
+it('refuses a drafter whose draft cannot be used', async () => {
+  await expect(load(new Unsure('open', WORKS))).rejects.toThrow(/got NaN/);
+  await expect(load(new Foreign('open', WORKS))).rejects.toThrow(/got 999/);
+});
+
+it('gives one that drafts, with no state left open', async () => {
+  const drafter = new Loaded('open', WORKS);
+  expect(await load(drafter)).toMatchObject({ name: 'live', drafter, folder: join(folder, 'next'), draftTokens: 3 });
+  expect(drafter.disposals).toBe(0);
+});
