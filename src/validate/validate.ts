@@ -13,7 +13,9 @@ import { forcedPass } from './measure/forced-pass.ts';
 import { Measured, type OpenedDrafter, type OpenMeasuredOptions } from './measure/open-measured.ts';
 import { servedPass } from './measure/served-pass.ts';
 import { speedPass } from './measure/speed-pass.ts';
+import type { EncodedPrompt } from './recording/encoded-prompts.ts';
 import type { DiagnosisPrompt } from './recording/prompt.ts';
+import { promptSeed } from './recording/prompt-seed.ts';
 import { takeEvenly } from './recording/read-prompts.ts';
 import { buildReport } from './report/build-report.ts';
 import { forcedRun } from './report/forced-walk.ts';
@@ -86,19 +88,23 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
     draftTokens,
     maxDraftTokens,
   };
+  const fitting = measured.encode(options.prompts);
+  const { prompts } = fitting;
   const origin = await provenance({
     onnxRuntime: measured.opened.summary.runtimeVersion,
     target: options.target,
     drafters: measured.drafters,
     promptsFile: options.promptsFile,
-    promptCount: options.prompts.length,
+    prompts: fitting,
   });
-  const { weights, maxTokens, seed } = settings;
+  // An answer does not depend on the others, so which prompts and temperatures there are may differ.
+  const { temperatures: _, concurrency: __, ...ofAnswers } = settings;
   const conditions = {
     target: origin.target.sha256,
     drafter: origin.drafters[0]?.sha256 ?? drafter.name,
     prompts: origin.prompts.sha256,
-    ...{ weights, maxTokens, seed, draftTokens: settings.draftTokens },
+    maxContext: measured.opened.target.facts.maxContext,
+    ...ofAnswers,
   };
   const store = AnswerStore.open(options.out === null ? null : join(options.out, 'answers.jsonl'), conditions, options.resume);
   const [costs] = await measureCosts(measured.opened.target, [drafter.drafter]);
@@ -108,14 +114,11 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
   let complete = true;
   let timing: Awaited<ReturnType<typeof speedPass>> | null = null;
   try {
-    await decodeAll({ options, measured, drafter, maxDraftTokens, lengths, store });
+    await decodeAll({ options, prompts, measured, drafter, maxDraftTokens, lengths, store });
     if (options.speedPrompts > 0) {
       timing = await speedPass({
         engine: measured.opened.engine,
-        prompts: takeEvenly(options.prompts, options.speedPrompts).map((prompt) => ({
-          id: prompt.id,
-          promptTokens: measured.promptTokens(prompt),
-        })),
+        prompts: takeEvenly(prompts, options.speedPrompts),
         maxTokens: options.maxTokens,
         repeats: options.speedRepeats,
         onProgress: (done, total) => options.onStage?.('timing', done, total),
@@ -127,8 +130,8 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
     complete = false;
   }
   const passes = options.temperatures.map((temperature) => ({
-    served: inOrder(store.served(temperature), options.prompts),
-    forced: inOrder(store.forced(temperature), options.prompts),
+    served: answersTo(prompts, store.served(temperature)),
+    forced: answersTo(prompts, store.forced(temperature)),
   }));
   if (passes[0]?.served.length === 0) throw new AbortedError('The validation');
   const report = buildReport({
@@ -158,17 +161,18 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
   return { report, store };
 }
 
-/** Answers in the order of their prompts, whichever ended first. */
-function inOrder<Answer extends { readonly id: string }>(
-  answers: readonly Answer[],
+/** In the order of the prompts; a store may have answers to others, too. */
+function answersTo<Answer extends { readonly id: string }>(
   prompts: readonly DiagnosisPrompt[],
+  answers: readonly Answer[],
 ): readonly Answer[] {
-  const places = new Map(prompts.map(({ id }, place) => [id, place]));
-  return [...answers].sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0));
+  const byId = new Map(answers.map((answer) => [answer.id, answer]));
+  return prompts.flatMap(({ id }) => byId.get(id) ?? []);
 }
 
 interface DecodeAllOptions {
   readonly options: ValidateOptions;
+  readonly prompts: readonly EncodedPrompt[];
   readonly measured: Measured;
   readonly drafter: OpenedDrafter;
   readonly maxDraftTokens: number;
@@ -177,16 +181,24 @@ interface DecodeAllOptions {
 }
 
 /** Both passes, some prompts at a time: what an interrupt leaves is of use. */
-async function decodeAll({ options, measured, drafter, maxDraftTokens, lengths, store }: DecodeAllOptions): Promise<void> {
+async function decodeAll({
+  options,
+  measured,
+  drafter,
+  maxDraftTokens,
+  lengths,
+  store,
+  ...parts
+}: DecodeAllOptions): Promise<void> {
   const { temperatures, concurrency, signal } = options;
-  const prompts = takeEvenly(options.prompts, options.prompts.length);
+  const prompts = takeEvenly(parts.prompts, parts.prompts.length);
   const total = prompts.length * temperatures.length * 2;
   let done = 0;
   const progress = () => options.onStage?.('decoding', ++done, total);
   for (let start = 0; start < prompts.length; start += CHUNK * concurrency) {
     const chunk = prompts.slice(start, start + CHUNK * concurrency);
     for (const temperature of temperatures) {
-      const jobs = chunk.map((prompt) => toJob(prompt, measured, options, temperature));
+      const jobs = chunk.map((prompt) => toJob(prompt, options, temperature));
       const missing = (pass: 'served' | 'forced') => {
         const left = jobs.filter(({ id }) => !store.has(pass, id, temperature));
         for (let i = left.length; i < jobs.length; i++) progress();
@@ -209,18 +221,7 @@ async function decodeAll({ options, measured, drafter, maxDraftTokens, lengths, 
   }
 }
 
-/** Room between the seeds of two runs. */
-const SEEDS = 1_000_000n;
-
-function toJob(prompt: DiagnosisPrompt, measured: Measured, options: ValidateOptions, temperature: number): DecodeJob {
-  // Draws depend on seed and position only: prompts of one seed would be drawn alike.
-  const seed = BigInt(options.seed) * SEEDS + BigInt(options.prompts.indexOf(prompt));
-  const sampling: SamplingParams = { temperature, topP: 1, topK: 0, minP: 0, seed };
-  return {
-    id: prompt.id,
-    category: prompt.category,
-    promptTokens: measured.promptTokens(prompt),
-    sampling,
-    maxTokens: options.maxTokens,
-  };
+function toJob({ id, category, promptTokens }: EncodedPrompt, options: ValidateOptions, temperature: number): DecodeJob {
+  const sampling: SamplingParams = { temperature, topP: 1, topK: 0, minP: 0, seed: promptSeed(options.seed, id) };
+  return { id, category, promptTokens, sampling, maxTokens: options.maxTokens };
 }

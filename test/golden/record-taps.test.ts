@@ -220,6 +220,6 @@ describe('a recording', () => {
   });
 
   it('refuses prompts that it could not tell apart', async () => {
-    await expect(record(options('equal', { prompts: [PROMPTS[0]!, PROMPTS[0]!] }))).rejects.toThrow(/different ids/);
+    await expect(record(options('turn', { prompts: [{ ...PROMPTS[0]!, id: 'a#2' }] }))).rejects.toThrow(/without "#".*a#2/);
   });
 });

@@ -176,6 +176,48 @@ describe('other ways to validate', () => {
   });
 });
 
+describe('answers that are gone on with', () => {
+  const out = () => join(temporary.path, 'resumed');
+
+  it('are those of the prompts that are asked for now, drawn alike whichever others there are', async () => {
+    const few = { temperatures: [1], maxTokens: 16, out: out() };
+    await validate(options(12, few));
+    const before = readFileSync(join(out(), 'answers.jsonl'), 'utf8').split('\n').length;
+    // In another order than the limit gave them.
+    const prompts = readPrompts(PROMPTS, { limit: 12, seed: 0 }).slice(0, 8).reverse();
+    const { report } = await validate(options(null, { ...few, prompts, resume: true }));
+    expect(report.overall.prompts).toBe(8);
+    expect(report.provenance.prompts.count).toBe(8);
+    expect(readFileSync(join(out(), 'answers.jsonl'), 'utf8').split('\n')).toHaveLength(before);
+    const { report: afresh } = await validate(options(null, { ...few, prompts, out: null }));
+    expect(report.overall).toEqual(afresh.overall);
+  });
+
+  it.each([
+    ['weights', { weights: 'int8' as const }],
+    ['a longest answer', { maxTokens: 17 }],
+    ['a context', { maxContext: 128 }],
+  ])('are refused with other %s', async (_, changes) => {
+    const settings = { temperatures: [1], maxTokens: 16, out: out(), resume: true, ...changes };
+    await expect(validate(options(12, settings))).rejects.toThrow(/same models and settings/);
+  });
+});
+
+it('leaves out prompts that fill the context, says so, and measures and times the others', async () => {
+  const [first, ...others] = readPrompts(PROMPTS, { limit: 4, seed: 0 });
+  const content = 'once more '.repeat(100);
+  const { report } = await validate(
+    options(null, {
+      prompts: [{ ...first!, id: 'endless', messages: [{ role: 'user', content }] }, ...others],
+      maxContext: 96,
+      maxTokens: 8,
+      speedPrompts: 4,
+    }),
+  );
+  expect(report.provenance.prompts).toMatchObject({ count: 3, tooLong: ['endless'] });
+  expect(report).toMatchObject({ complete: true, overall: { prompts: 3 }, speed: { prompts: 3 } });
+});
+
 describe('comparing drafters', () => {
   it('finds a drafter as good as itself, and better than looking up n-grams', async () => {
     const { pairs, members } = await compare({

@@ -5,6 +5,7 @@ import type { ForcedAnswer } from '../measure/answer-records.ts';
 import { forcedPass } from '../measure/forced-pass.ts';
 import { Measured, type OpenMeasuredOptions } from '../measure/open-measured.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
+import { promptSeed } from '../recording/prompt-seed.ts';
 import { forcedAccuracy } from '../report/forced-accuracy.ts';
 import { forcedRun } from '../report/forced-walk.ts';
 import { Bootstrap } from '../report/interval.ts';
@@ -33,7 +34,7 @@ export interface CompareOptions extends Omit<OpenMeasuredOptions, 'draftTokens' 
  * @throws AppError naming what cannot be loaded or used; `aborted` when no answer was complete
  */
 export async function compare(options: CompareOptions): Promise<Comparison> {
-  const { prompts, temperature, seed, signal } = options;
+  const { temperature, seed, signal } = options;
   if (options.drafters.length < 2) {
     throw new AppError(
       'invalid_config',
@@ -41,6 +42,8 @@ export async function compare(options: CompareOptions): Promise<Comparison> {
     );
   }
   await using measured = await Measured.open({ ...options, draftTokens: 1 });
+  const fitting = measured.encode(options.prompts);
+  const { prompts } = fitting;
   const answers: ForcedAnswer[] = [];
   let complete = true;
   try {
@@ -49,11 +52,9 @@ export async function compare(options: CompareOptions): Promise<Comparison> {
       drafters: measured.drafters,
       draftTokens: options.draftTokens ?? measured.maxDraftTokens,
       concurrency: options.concurrency,
-      jobs: prompts.map((prompt, i) => ({
-        id: prompt.id,
-        category: prompt.category,
-        promptTokens: measured.promptTokens(prompt),
-        sampling: { temperature, topP: 1, topK: 0, minP: 0, seed: BigInt(seed) + BigInt(i) },
+      jobs: prompts.map(({ id, category, promptTokens }) => ({
+        ...{ id, category, promptTokens },
+        sampling: { temperature, topP: 1, topK: 0, minP: 0, seed: promptSeed(seed, id) },
         maxTokens: options.maxTokens,
       })),
       onAnswer(answer) {
@@ -82,7 +83,7 @@ export async function compare(options: CompareOptions): Promise<Comparison> {
       target: options.target,
       drafters: measured.drafters,
       promptsFile: options.promptsFile,
-      promptCount: prompts.length,
+      prompts: fitting,
     }),
     settings: { weights, device: measured.opened.summary.device, threads, maxTokens, temperature, seed, draftTokens, margin },
     complete,

@@ -2,6 +2,7 @@
 import { escapeHtml } from '../report/escape-html.ts';
 import { formatDifference, formatInterval, formatShare } from '../report/format-figure.ts';
 import type { Interval } from '../report/interval.ts';
+import { leftOut } from '../report/left-out.ts';
 import { htmlTable, page } from '../report/page.ts';
 import { lineChart } from '../report/svg/line-chart.ts';
 import { textTable } from '../report/text-table.ts';
@@ -17,6 +18,7 @@ export function comparisonText(comparison: Comparison): string {
   return `${[
     `${provenance.target.folder} · ${prompts} prompts · brackets are 95 % intervals by bootstrap over prompts, differences are paired`,
     ...(complete ? [] : ['INTERRUPTED: the figures are of what was done by then.']),
+    ...[leftOut(provenance) ?? []].flat(),
     comparison.pairs.map(({ words }) => `• ${words}`).join('\n'),
     ...tables(comparison).map(({ header, rows }) => textTable(header, rows)),
   ].join('\n\n')}\n`;
@@ -25,6 +27,7 @@ export function comparisonText(comparison: Comparison): string {
 export function comparisonHtml(comparison: Comparison): string {
   const { members, pairs, provenance, prompts, complete, settings } = comparison;
   const names = members.map(({ name }) => name).join(', ');
+  const missing = leftOut(provenance);
   const slotLines = (pick: (member: (typeof members)[number]) => readonly Interval[]) =>
     members.map((member) => ({
       name: member.name,
@@ -35,6 +38,7 @@ export function comparisonHtml(comparison: Comparison): string {
     `<p class="muted">${escapeHtml(provenance.target.folder)} · ${prompts} prompts · temperature ${settings.temperature} · ${settings.weights}. The drafters were asked behind every token of the same ` +
       'answers; differences are paired by prompt, brackets are 95 % intervals by bootstrap over prompts.</p>',
     complete ? '' : '<p class="bad">Interrupted: the figures are of what was done by then.</p>',
+    missing === null ? '' : `<p class="bad">${escapeHtml(missing)}</p>`,
     `<ul class="verdict">${pairs.map(({ words }) => `<li>${escapeHtml(words)}</li>`).join('')}</ul>`,
     '<div class="charts">',
     lineChart({

@@ -16,6 +16,7 @@ import { type Saying, WatchedDrafter } from './watched-drafter.ts';
 export interface DecodeJob {
   readonly id: string;
   readonly category: string;
+  /** Fewer than the positions of the context. */
   readonly promptTokens: readonly TokenId[];
   readonly sampling: SamplingParams;
   /** Longest answer. */
@@ -55,15 +56,12 @@ interface Running {
   readonly observer: JobObserver;
 }
 
-/**
- * Jobs without room for a token in the context are passed over.
- * @throws AbortedError when the signal ended it; jobs that ended before have been reported
- */
+/** @throws AbortedError when the signal ended it; jobs that ended before have been reported */
 export async function decodeJobs(options: DecodeJobsOptions): Promise<void> {
   const target = new RememberingTarget(options.target);
   const { maxContext, eosTokenIds } = target.facts;
   const drafter = new WatchedDrafter(options.drafters);
-  const waiting = options.jobs.filter(({ promptTokens }) => promptTokens.length > 0 && promptTokens.length < maxContext);
+  const waiting = [...options.jobs];
   const never = new AbortController().signal;
   const signal = options.signal ?? never;
   const limit = Math.min(options.concurrency, target.maxSequences);

@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '../../core/app-error.ts';
-import type { TokenId } from '../../core/token.ts';
 import { declaredFormat } from '../../drafter/dflash/declared-format.ts';
 import { longestDraft, readDflashConfig } from '../../drafter/dflash/dflash-config.ts';
 import { NGRAM_DEFAULTS } from '../../drafter/ngram/ngram-drafter.ts';
@@ -10,6 +9,7 @@ import type { EngineObserver } from '../../engine/engine.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../engine/open-engine.ts';
 import { type ChatTemplate, loadChatTemplate } from '../../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../../text/tokenizer.ts';
+import { type FittingPrompts, fittingPrompts } from '../recording/encoded-prompts.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
 import { type MeasuredDrafter, measuredDrafter } from './measured-drafter.ts';
 
@@ -91,9 +91,13 @@ export class Measured implements AsyncDisposable {
     return Math.max(...this.drafters.map(({ drafter }) => drafter.maxDraftTokens));
   }
 
-  promptTokens({ messages }: DiagnosisPrompt): TokenId[] {
-    const text = this.template.render(messages, { addGenerationPrompt: true });
-    return this.tokenizer.encode(text, { addSpecialTokens: false });
+  /** @throws AppError `invalid_config` when fewer than two of them fit into the context */
+  encode(prompts: readonly DiagnosisPrompt[]): FittingPrompts {
+    const encoded = prompts.map((prompt) => {
+      const text = this.template.render(prompt.messages, { addGenerationPrompt: true });
+      return { ...prompt, promptTokens: this.tokenizer.encode(text, { addSpecialTokens: false }) };
+    });
+    return fittingPrompts(encoded, this.opened.target.facts.maxContext);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

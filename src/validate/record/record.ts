@@ -61,7 +61,7 @@ export const LAST_HIDDEN_STATE = 'last_hidden_state';
  */
 export async function record(options: RecordOptions): Promise<RecordSummary> {
   const { target: folder, taps, precision } = options;
-  refuseEqualIds(options.prompts);
+  refuseTurnIds(options.prompts);
   const config = readModelConfig(folder);
   const [tokenizer, template] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
   const layers = config.spec.layers.length;
@@ -224,10 +224,9 @@ function planRows(active: readonly Active[], maxRows: number): { readonly entry:
   });
 }
 
-/** A recording knows what it has by its ids. */
-function refuseEqualIds(prompts: readonly DiagnosisPrompt[]): void {
-  const ids = prompts.map(({ id }) => id);
-  const wrong = ids.find((id, i) => id.includes('#') || ids.indexOf(id) !== i);
+/** Sequences of later turns are named behind a "#". */
+function refuseTurnIds(prompts: readonly DiagnosisPrompt[]): void {
+  const wrong = prompts.find(({ id }) => id.includes('#'));
   if (wrong === undefined) return;
-  throw new AppError('invalid_config', `Expected prompts with different ids and without "#" in them, got ${wrong}; rename it`);
+  throw new AppError('invalid_config', `Expected prompts with ids without "#", got ${wrong.id}; rename it`);
 }

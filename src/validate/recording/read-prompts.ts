@@ -17,7 +17,7 @@ export interface ReadPromptsOptions {
   readonly seed: number;
 }
 
-/** @throws AppError `invalid_config` naming the file and the line */
+/** @throws AppError `invalid_config` naming the file and the line, also when two prompts have one id */
 export function readPrompts(file: string, { limit, seed }: ReadPromptsOptions): readonly DiagnosisPrompt[] {
   let text: string;
   try {
@@ -27,7 +27,7 @@ export function readPrompts(file: string, { limit, seed }: ReadPromptsOptions): 
       cause,
     });
   }
-  const prompts = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [parseLine(line, index + 1, file)]));
+  const prompts = parseLines(text, file);
   if (prompts.length < 2) {
     throw new AppError(
       'invalid_config',
@@ -35,6 +35,27 @@ export function readPrompts(file: string, { limit, seed }: ReadPromptsOptions): 
     );
   }
   return limit === null ? prompts : takeEvenly(seed === 0 ? prompts : shuffled(prompts, seed), limit);
+}
+
+/** What is measured is told apart by ids, so each may occur once. */
+function parseLines(text: string, file: string): readonly DiagnosisPrompt[] {
+  const prompts: DiagnosisPrompt[] = [];
+  const lineOf = new Map<string, number>();
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const prompt = parseLine(line, index + 1, file);
+    const earlier = lineOf.get(prompt.id);
+    if (earlier !== undefined) {
+      throw new AppError(
+        'invalid_config',
+        `Expected prompts with different ids in ${file}, got ${prompt.id} in lines ${earlier} and ${index + 1}; rename one ` +
+          '(a line without id is called after its number)',
+      );
+    }
+    lineOf.set(prompt.id, index + 1);
+    prompts.push(prompt);
+  }
+  return prompts;
 }
 
 function parseLine(line: string, number: number, file: string): DiagnosisPrompt {
@@ -62,9 +83,9 @@ function parseLine(line: string, number: number, file: string): DiagnosisPrompt 
 }
 
 /** The first of each category, then the second of each, and so on. */
-export function takeEvenly(prompts: readonly DiagnosisPrompt[], limit: number): readonly DiagnosisPrompt[] {
+export function takeEvenly<Prompt extends DiagnosisPrompt>(prompts: readonly Prompt[], limit: number): readonly Prompt[] {
   const byCategory = groupByCategory(prompts);
-  const taken: DiagnosisPrompt[] = [];
+  const taken: Prompt[] = [];
   for (let round = 0; taken.length < Math.min(limit, prompts.length); round++) {
     for (const members of byCategory.values()) {
       const prompt = members[round];
@@ -74,8 +95,8 @@ export function takeEvenly(prompts: readonly DiagnosisPrompt[], limit: number): 
   return taken;
 }
 
-function groupByCategory(prompts: readonly DiagnosisPrompt[]): ReadonlyMap<string, readonly DiagnosisPrompt[]> {
-  const groups = new Map<string, DiagnosisPrompt[]>();
+function groupByCategory<Prompt extends DiagnosisPrompt>(prompts: readonly Prompt[]): ReadonlyMap<string, readonly Prompt[]> {
+  const groups = new Map<string, Prompt[]>();
   for (const prompt of prompts) groups.set(prompt.category, [...(groups.get(prompt.category) ?? []), prompt]);
   return groups;
 }

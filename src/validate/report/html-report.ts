@@ -2,6 +2,7 @@
 import { escapeHtml } from './escape-html.ts';
 import { formatInterval, formatNumber, formatShare } from './format-figure.ts';
 import type { Interval } from './interval.ts';
+import { leftOut } from './left-out.ts';
 import { htmlTable, page } from './page.ts';
 import type { Acceptance, Report } from './report-schema.ts';
 import { barChart } from './svg/bar-chart.ts';
@@ -35,11 +36,12 @@ export function htmlReport(report: Report): string {
 
 function heading({ provenance, settings, complete, overall }: Report, name: string): string {
   const interrupted = complete ? '' : '<p class="bad">Interrupted: the figures are of what was done by then.</p>';
+  const missing = leftOut(provenance);
   return (
     `<h1>${escapeHtml(name)} on ${escapeHtml(provenance.target.folder)}</h1>` +
     `<p class="muted">${overall.prompts} prompts · ${overall.rounds} rounds · ${overall.tokens} tokens · temperature ${settings.temperatures[0]} · ` +
     `drafts of ${settings.draftTokens} · ${settings.weights} on ${settings.device} · ${escapeHtml(provenance.date.slice(0, 16).replace('T', ' '))} UTC. ` +
-    `Bars and brackets are 95 % intervals by bootstrap over prompts.</p>${interrupted}`
+    `Bars and brackets are 95 % intervals by bootstrap over prompts.</p>${interrupted}${missing === null ? '' : `<p class="bad">${escapeHtml(missing)}</p>`}`
   );
 }
 

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import { basename, join } from 'node:path';
+import type { FittingPrompts } from '../recording/encoded-prompts.ts';
 import type { Provenance } from './report-schema.ts';
 
 const PACKAGE = new URL('../../../package.json', import.meta.url);
@@ -13,7 +14,7 @@ export interface ProvenanceOptions {
   readonly target: string;
   readonly drafters: readonly { readonly name: string; readonly folder: string | null }[];
   readonly promptsFile: string;
-  readonly promptCount: number;
+  readonly prompts: FittingPrompts;
 }
 
 /** What ran, when and on which machine. */
@@ -46,7 +47,8 @@ export async function provenance(options: ProvenanceOptions): Promise<Provenance
     prompts: {
       file: basename(options.promptsFile),
       sha256: createHash('sha256').update(readFileSync(options.promptsFile)).digest('hex'),
-      count: options.promptCount,
+      count: options.prompts.prompts.length,
+      tooLong: [...options.prompts.tooLong],
     },
   };
 }

@@ -174,7 +174,14 @@ export const provenanceSchema = z.object({
   /** sha256 of config.json and weights, in hexadecimal. */
   target: z.object({ folder: z.string(), sha256: z.string() }),
   drafters: z.array(z.object({ name: z.string(), folder: z.string().nullable(), sha256: z.string().nullable() })),
-  prompts: z.object({ file: z.string(), sha256: z.string(), count }),
+  prompts: z.object({
+    file: z.string(),
+    sha256: z.string(),
+    /** Measured ones. */
+    count,
+    /** Ids of those that were left out because they fill the context. */
+    tooLong: z.array(z.string()),
+  }),
 });
 
 export const settingsSchema = z.object({

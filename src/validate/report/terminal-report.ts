@@ -1,6 +1,7 @@
 /** A report as tables on a terminal. */
 import { formatInterval, formatNumber, formatShare } from './format-figure.ts';
 import type { Interval } from './interval.ts';
+import { leftOut } from './left-out.ts';
 import type { Acceptance, Report } from './report-schema.ts';
 import { textTable } from './text-table.ts';
 import { verdictLines } from './verdict.ts';
@@ -30,6 +31,7 @@ function heading({ provenance, settings, complete, overall }: Report): string {
     `${overall.prompts} prompts · ${overall.rounds} rounds · ${overall.tokens} tokens at temperature ${settings.temperatures[0]} · drafts of ${settings.draftTokens}`,
     'Brackets are 95 % intervals by bootstrap over prompts.',
     ...(complete ? [] : ['INTERRUPTED: the figures are of what was done by then.']),
+    ...[leftOut(provenance) ?? []].flat(),
   ].join('\n');
 }
 

@@ -5,6 +5,7 @@ import type { ForcedAnswer } from '../measure/answer-records.ts';
 import { forcedPass } from '../measure/forced-pass.ts';
 import { Measured, type OpenedDrafter, type OpenMeasuredOptions } from '../measure/open-measured.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
+import { promptSeed } from '../recording/prompt-seed.ts';
 import { forcedAccuracy } from '../report/forced-accuracy.ts';
 import { forcedRun, prefixLength, rightSlots } from '../report/forced-walk.ts';
 import { Bootstrap } from '../report/interval.ts';
@@ -26,9 +27,10 @@ export async function measureCheckpoint(
   checkpoint: Checkpoint,
   options: MeasureCheckpointOptions,
 ): Promise<WatchPoint> {
-  const { prompts, seed, signal, temperature } = options;
+  const { seed, signal, temperature } = options;
   await using measured = await Measured.open({ ...options, drafters: [checkpoint.folder], draftTokens: 1 });
   const [drafter] = measured.drafters as readonly [OpenedDrafter];
+  const { prompts } = measured.encode(options.prompts);
   const slots = drafter.drafter.maxDraftTokens;
   const answers = new Map<string, ForcedAnswer>();
   await forcedPass({
@@ -36,11 +38,9 @@ export async function measureCheckpoint(
     drafters: [drafter],
     draftTokens: slots,
     concurrency: options.concurrency,
-    jobs: prompts.map((prompt, i) => ({
-      id: prompt.id,
-      category: prompt.category,
-      promptTokens: measured.promptTokens(prompt),
-      sampling: { temperature, topP: 1, topK: 0, minP: 0, seed: BigInt(seed) + BigInt(i) },
+    jobs: prompts.map(({ id, category, promptTokens }) => ({
+      ...{ id, category, promptTokens },
+      sampling: { temperature, topP: 1, topK: 0, minP: 0, seed: promptSeed(seed, id) },
       maxTokens: options.maxTokens,
     })),
     onAnswer(answer) {

@@ -134,6 +134,8 @@ describe('prompt files', () => {
     ['{"prompt":"a"}\n{oops', /JSON in line 2/],
     ['{"prompt":"a"}\n{"text":"b"}', /line 2/],
     ['{"prompt":"a"}', /at least 2 prompts/],
+    ['{"id":"x","prompt":"a"}\n\n{"id":"x","prompt":"b"}', /different ids.*x in lines 1 and 3/],
+    ['{"prompt":"a"}\n{"id":"line-1","prompt":"b"}', /different ids.*line-1 in lines 1 and 2/],
   ])('are refused by line when wrong', (text, message) => {
     expect(() => readPrompts(write(text), all)).toThrow(message);
     expect(() => readPrompts(write(text), all)).toThrow(AppError);

@@ -24,9 +24,10 @@ function report(
     readonly thresholds?: Report['gates'][number]['threshold'];
     readonly complete?: boolean;
     readonly category?: string;
+    readonly tooLong?: string[];
   } = {},
 ): Report {
-  const { thresholds, complete = true, category = 'x' } = fields;
+  const { thresholds, complete = true, category = 'x', tooLong = [] } = fields;
   const common = { category, tokens: [1, 2, 3, 4, 5, 6] };
   return buildReport({
     provenance: {
@@ -41,7 +42,7 @@ function report(
       command: 'blockdraft validate',
       target: { folder: 'target', sha256: 'f'.repeat(64) },
       drafters: [{ name: 'd', folder: 'd', sha256: 'e'.repeat(64) }],
-      prompts: { file: 'p.jsonl', sha256: 'd'.repeat(64), count: 2 },
+      prompts: { file: 'p.jsonl', sha256: 'd'.repeat(64), count: 2, tooLong },
     },
     settings: {
       weights: 'f32',
@@ -102,7 +103,14 @@ describe('a report', () => {
     expect(text).toMatch(/Lossless: 4 answers/);
     expect(text).toMatch(/INTERRUPTED/);
     expect(text).toMatch(/FAILED {2}minAcceptanceLength 2\.6: 2\.500/);
-    expect(terminalReport(report())).not.toMatch(/INTERRUPTED|FAILED/);
+    expect(terminalReport(report())).not.toMatch(/INTERRUPTED|FAILED|Left out/);
+  });
+
+  it('names the prompts that were not measured', () => {
+    const said = /Left out: 2 of 4 prompts, which fill the context: long, longer\./;
+    const made = report({ tooLong: ['long', 'longer'] });
+    expect(terminalReport(made)).toMatch(said);
+    expect(htmlReport(made)).toMatch(said);
   });
 });
 

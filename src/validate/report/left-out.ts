@@ -1,0 +1,10 @@
+import type { Provenance } from './report-schema.ts';
+
+const NAMED = 8;
+
+/** Says which prompts were not measured; null when all were. */
+export function leftOut({ prompts: { tooLong, count } }: Provenance): string | null {
+  if (tooLong.length === 0) return null;
+  const names = `${tooLong.slice(0, NAMED).join(', ')}${tooLong.length > NAMED ? ', …' : ''}`;
+  return `Left out: ${tooLong.length} of ${tooLong.length + count} prompts, which fill the context: ${names}.`;
+}
