@@ -184,10 +184,12 @@ export interface ModelText {
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly TokenId[];
   /** The same for a text of any length, which others need not wait for. */
   encodePrompt(text: string, options: { readonly addSpecialTokens: boolean }): Promise<readonly TokenId[]>;
-  /** The text of a single token, special ones included; parts of characters are replacement characters. */
+  /** The text of a single token within others, special ones included; parts of characters are replacement characters. */
   tokenText(token: TokenId): string;
-  /** Bytes of a single token, special ones included; they need not be whole characters. */
+  /** Bytes of a single token within others, special ones included; they need not be whole characters. */
   tokenBytes(token: TokenId): Uint8Array;
+  /** Whether `skipSpecialTokens` leaves the token out of texts. */
+  isSpecial(token: TokenId): boolean;
   /** The vocabulary's own spelling of a token; null outside the vocabulary. */
   tokenSpelling(token: TokenId): string | null;
   /** The token that the vocabulary spells so; null when there is none. */

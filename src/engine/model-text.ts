@@ -26,11 +26,15 @@ export class TokenizerText implements ModelText {
   }
 
   tokenText(token: TokenId): string {
-    return this.#tokenizer.decode([token], { skipSpecialTokens: false });
+    return this.#tokenizer.tokenText(token);
   }
 
   tokenBytes(token: TokenId): Uint8Array {
-    return this.#tokenizer.isByteLevel ? this.#tokenizer.tokenBytes(token) : new TextEncoder().encode(this.tokenText(token));
+    return this.#tokenizer.tokenBytes(token);
+  }
+
+  isSpecial(token: TokenId): boolean {
+    return this.#tokenizer.specialIds.has(token);
   }
 
   tokenSpelling(token: TokenId): string | null {

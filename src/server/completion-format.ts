@@ -1,11 +1,11 @@
 /** The shape of `/v1/completions`. */
 import type { TokensEvent } from '../core/decode-event.ts';
-import type { TokenId } from '../core/token.ts';
 import type { TokenLogprobs } from '../core/token-logprobs.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AnswerFinish, AnswerFormat, ChoiceWriter, EncodedPrompt } from './answer-format.ts';
-import { type CompletionLogprobs, CompletionLogprobWriter } from './logprobs/completion-logprobs.ts';
+import { type CompletionLogprobs, completionLogprobs, type ToldTokens } from './logprobs/completion-logprobs.ts';
 import { promptLogprobsField } from './logprobs/prompt-logprobs.ts';
+import { TextOffsets } from './logprobs/text-offsets.ts';
 import { type TokenSpeller, tokenSpeller } from './logprobs/token-speller.ts';
 import type { GenerationParams } from './schemas/generation-fields.ts';
 
@@ -28,15 +28,12 @@ export function completionFormat(options: CompletionFormatOptions): AnswerFormat
   };
 }
 
-/** What one or several events add to a choice. */
-interface Piece {
+/** What one or several events add to a choice; without logprobs and offsets unless they are asked for. */
+interface Piece extends ToldTokens {
   readonly text: string;
-  readonly tokens: readonly TokenId[];
-  /** One for each token, where asked for. */
-  readonly logprobs: readonly (TokenLogprobs | null)[];
 }
 
-const NOTHING: Piece = { text: '', tokens: [], logprobs: [] };
+const NOTHING: Piece = { text: '', tokens: [], logprobs: [], offsets: [] };
 
 /** A streamed answer is written event by event, a whole one at its end; no token is written twice. */
 class CompletionWriter implements ChoiceWriter {
@@ -45,22 +42,18 @@ class CompletionWriter implements ChoiceWriter {
   readonly #prompt: EncodedPrompt;
   readonly #options: CompletionFormatOptions;
   readonly #speller: TokenSpeller;
-  readonly #logprobs: CompletionLogprobWriter;
+  readonly #offsets: TextOffsets;
   readonly #pieces: Piece[] = [];
   #promptLogprobs: readonly TokenLogprobs[] = [];
   #hasBegun = false;
 
   constructor(index: number, prompt: EncodedPrompt, options: CompletionFormatOptions) {
     const { engine, params } = options;
-    const { skipSpecialTokens } = params;
     this.#index = index;
     this.#prompt = prompt;
     this.#options = options;
     this.#speller = tokenSpeller(engine.text, params.details.tokensAsIds);
-    this.#logprobs = new CompletionLogprobWriter(
-      this.#speller,
-      (token) => engine.text.decode([token], { skipSpecialTokens }) !== '',
-    );
+    this.#offsets = new TextOffsets(engine.text, params.skipSpecialTokens);
   }
 
   opening(): null {
@@ -95,20 +88,24 @@ class CompletionWriter implements ChoiceWriter {
   #take({ text, tokens, logprobs = [], promptLogprobs }: TokensEvent): Piece {
     const { params, echo } = this.#options;
     if (promptLogprobs !== undefined) this.#promptLogprobs = promptLogprobs;
-    const emitted = params.maxTokens === 0 ? NOTHING : { text, tokens, logprobs };
-    const isEchoed = echo && !this.#hasBegun;
+    const echoed = echo && !this.#hasBegun ? this.#echoed() : NOTHING;
     this.#hasBegun = true;
-    return isEchoed ? joined([this.#echoed(), emitted]) : emitted;
+    if (params.maxTokens === 0) return echoed;
+    const offsets = params.details.logprobs === null ? [] : this.#offsets.emitted(tokens);
+    return joined([echoed, { text, tokens, logprobs, offsets }]);
   }
 
   #echoed(): Piece {
     const { engine, params } = this.#options;
-    const { text, tokens } = this.#prompt;
+    const { tokens } = this.#prompt;
+    const text = this.#prompt.text ?? engine.text.decode(tokens, { skipSpecialTokens: params.skipSpecialTokens });
     const { logprobs } = params.details;
+    if (logprobs === null) return { ...NOTHING, text, tokens };
     return {
-      text: text ?? engine.text.decode(tokens, { skipSpecialTokens: params.skipSpecialTokens }),
+      text,
       tokens,
-      logprobs: logprobs === null ? [] : [null, ...this.#promptLogprobs.map((told) => withTop(told, logprobs))],
+      logprobs: [null, ...this.#promptLogprobs.map((told) => withTop(told, logprobs))],
+      offsets: this.#offsets.echoed(tokens, text),
     };
   }
 
@@ -133,9 +130,9 @@ class CompletionWriter implements ChoiceWriter {
     };
   }
 
-  #logprobsOf({ tokens, logprobs }: Piece): CompletionLogprobs | null {
-    if (this.#options.params.details.logprobs === null || tokens.length === 0) return null;
-    return this.#logprobs.write(tokens, logprobs);
+  #logprobsOf(piece: Piece): CompletionLogprobs | null {
+    if (this.#options.params.details.logprobs === null || piece.tokens.length === 0) return null;
+    return completionLogprobs(piece, this.#speller);
   }
 }
 
@@ -144,6 +141,7 @@ function joined(pieces: readonly Piece[]): Piece {
     text: pieces.map(({ text }) => text).join(''),
     tokens: pieces.flatMap(({ tokens }) => tokens),
     logprobs: pieces.flatMap(({ logprobs }) => logprobs),
+    offsets: pieces.flatMap(({ offsets }) => offsets),
   };
 }
 

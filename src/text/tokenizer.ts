@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import type { TokenId } from '../core/token.ts';
+import { byteFallbackBytes } from './byte-fallback.ts';
 import { byteLevelBytes } from './byte-level-alphabet.ts';
 import { createHuggingFaceTokenizer, type HuggingFaceTokenizer } from './hugging-face-tokenizer.ts';
 import { isJsonObject, type JsonObject, parseJsonObject, readOptionalFile, specialTokenText } from './tokenizer-files.ts';
@@ -90,12 +91,20 @@ export class Tokenizer {
     return this.#tokenizer.token_to_id(token) ?? null;
   }
 
-  /** Bytes of a token of a byte-level tokenizer, empty outside the vocabulary. A view that must not be changed. */
+  /**
+   * Bytes of a token as it stands within a text, empty outside the vocabulary: `decode` may drop a space at the beginning.
+   * A view that must not be changed.
+   */
   tokenBytes(id: TokenId): Uint8Array {
     const token = this.token(id);
     if (token === null) return NO_BYTES;
-    this.#bytes[id] ??= byteLevelBytes(token);
+    this.#bytes[id] ??= this.isByteLevel ? byteLevelBytes(token) : byteFallbackBytes(token);
     return this.#bytes[id];
+  }
+
+  /** The text of a single token, special ones included; parts of characters are U+FFFD. */
+  tokenText(id: TokenId): string {
+    return decodeUtf8(this.tokenBytes(id));
   }
 
   #namedId(name: unknown): TokenId | null {

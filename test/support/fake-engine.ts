@@ -20,7 +20,16 @@ import type {
 } from '../../src/engine/engine.ts';
 import { FakeClock } from './fake-clock.ts';
 import { fakeLogprobs } from './fake-logprobs.ts';
-import { addedToken, decodeBytes, EOS_TOKEN, encodeBytes, FakeTextStream, tokenBytes, VOCAB_SIZE } from './fake-text.ts';
+import {
+  addedToken,
+  decodeBytes,
+  EOS_TOKEN,
+  encodeBytes,
+  FakeTextStream,
+  isSpecial,
+  tokenBytes,
+  VOCAB_SIZE,
+} from './fake-text.ts';
 
 /** What the fake does for one request. */
 export interface FakeScript {
@@ -132,6 +141,7 @@ export class FakeEngine implements Engine {
       encodePrompt: async (text, options) => encode(text, options),
       tokenText,
       tokenBytes,
+      isSpecial,
       tokenSpelling: (token) => (token < VOCAB_SIZE ? tokenText(token) : null),
       tokenId: (spelling) => (this.#options.addedTokens === false ? null : addedToken(spelling)),
       decode: (tokens, { skipSpecialTokens }) => decodeBytes(tokens, skipSpecialTokens),

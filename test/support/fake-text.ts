@@ -33,7 +33,7 @@ export function decodeBytes(tokens: readonly TokenId[], skipSpecialTokens: boole
   return Buffer.concat(shown.map(tokenBytes)).toString('utf8');
 }
 
-function isSpecial(token: TokenId): boolean {
+export function isSpecial(token: TokenId): boolean {
   return token >= FIRST_SPECIAL && token < FIRST_THINK;
 }
 

@@ -13,47 +13,27 @@ export interface CompletionLogprobs {
   readonly top_logprobs: readonly (Readonly<Record<string, number>> | null)[];
 }
 
-/** Writes the logprobs of one choice piece by piece; offsets go on from piece to piece. */
-export class CompletionLogprobWriter {
-  readonly #speller: TokenSpeller;
-  /** Whether the token is in the text. */
-  readonly #isShown: (token: TokenId) => boolean;
-  #characters = 0;
-
-  constructor(speller: TokenSpeller, isShown: (token: TokenId) => boolean) {
-    this.#speller = speller;
-    this.#isShown = isShown;
-  }
-
-  /** @param logprobs one for each token; null where nothing precedes it */
-  write(tokens: readonly TokenId[], logprobs: readonly (TokenLogprobs | null)[]): CompletionLogprobs {
-    return {
-      text_offset: tokens.map((token) => this.#offset(token)),
-      token_logprobs: logprobs.map((told) => (told === null ? null : jsonLogprob(told.logprob))),
-      tokens: tokens.map((token) => this.#speller.spell(token)),
-      top_logprobs: logprobs.map((told) => (told === null ? null : this.#top(told))),
-    };
-  }
-
-  /** The character (code point) of the text in which the token begins. */
-  #offset(token: TokenId): number {
-    const bytes = this.#isShown(token) ? this.#speller.bytes(token) : [];
-    const startsInside = bytes.length > 0 && isContinuation(bytes[0]!) && this.#characters > 0;
-    const offset = startsInside ? this.#characters - 1 : this.#characters;
-    this.#characters += bytes.filter((byte) => !isContinuation(byte)).length;
-    return offset;
-  }
-
-  /** Of tokens whose texts are equal the most probable one stays, but for the chosen token's own. */
-  #top({ token, logprob, top }: TokenLogprobs): Readonly<Record<string, number>> {
-    const entries = [{ token, logprob }, ...top].map(
-      (told) => [this.#speller.spell(told.token), jsonLogprob(told.logprob)] as const,
-    );
-    return Object.fromEntries(entries.toReversed());
-  }
+/** Lists of equal length, one entry for each token. */
+export interface ToldTokens {
+  readonly tokens: readonly TokenId[];
+  /** Null where nothing precedes the token. */
+  readonly logprobs: readonly (TokenLogprobs | null)[];
+  /** Where each begins in the text. */
+  readonly offsets: readonly number[];
 }
 
-/** Of UTF-8: a byte that begins no character. */
-function isContinuation(byte: number): boolean {
-  return (byte & 0xc0) === 0x80;
+/** The lists of consecutive pieces make those of the whole answer. */
+export function completionLogprobs({ tokens, logprobs, offsets }: ToldTokens, speller: TokenSpeller): CompletionLogprobs {
+  return {
+    text_offset: offsets,
+    token_logprobs: logprobs.map((told) => (told === null ? null : jsonLogprob(told.logprob))),
+    tokens: tokens.map((token) => speller.spell(token)),
+    top_logprobs: logprobs.map((told) => (told === null ? null : withRivals(told, speller))),
+  };
+}
+
+/** Of tokens whose texts are equal the most probable one stays, but for the chosen token's own. */
+function withRivals({ token, logprob, top }: TokenLogprobs, speller: TokenSpeller): Readonly<Record<string, number>> {
+  const entries = [{ token, logprob }, ...top].map((told) => [speller.spell(told.token), jsonLogprob(told.logprob)] as const);
+  return Object.fromEntries(entries.toReversed());
 }

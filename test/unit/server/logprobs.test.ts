@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TokenLogprobs } from '../../../src/core/token-logprobs.ts';
 import { chatLogprobs } from '../../../src/server/logprobs/chat-logprobs.ts';
-import { CompletionLogprobWriter } from '../../../src/server/logprobs/completion-logprobs.ts';
+import { completionLogprobs } from '../../../src/server/logprobs/completion-logprobs.ts';
 import { promptLogprobsField } from '../../../src/server/logprobs/prompt-logprobs.ts';
 import { tokenSpeller } from '../../../src/server/logprobs/token-speller.ts';
 
@@ -13,7 +13,6 @@ const engine = {
   tokenBytes: (token: number) => Uint8Array.from(BYTES[token]!),
 };
 const speller = tokenSpeller(engine, false);
-const writer = (asIds = false) => new CompletionLogprobWriter(tokenSpeller(engine, asIds), () => true);
 const told = (token: number, logprob: number, top: TokenLogprobs['top'] = []): TokenLogprobs => ({
   token,
   logprob,
@@ -21,34 +20,28 @@ const told = (token: number, logprob: number, top: TokenLogprobs['top'] = []): T
   top,
 });
 
+const ofCompletion = (told: TokenLogprobs, asIds = false) =>
+  completionLogprobs({ tokens: [told.token], logprobs: [told], offsets: [0] }, tokenSpeller(engine, asIds));
+
 describe('logprobs of a completion', () => {
   test('tell the more probable of two tokens with equal texts, but always the chosen one', () => {
     const top = [
       { token: 3, logprob: -0.1 },
       { token: 2, logprob: -3 },
     ];
-    expect(writer().write([0], [told(0, -5, top)]).top_logprobs).toEqual([{ a: -5, '�': -0.1 }]);
-    expect(writer().write([2], [told(2, -3, top)]).top_logprobs).toEqual([{ '�': -3 }]);
-    expect(writer(true).write([2], [told(2, -3, top)]).top_logprobs).toEqual([{ 'token_id:2': -3, 'token_id:3': -0.1 }]);
+    expect(ofCompletion(told(0, -5, top)).top_logprobs).toEqual([{ a: -5, '�': -0.1 }]);
+    expect(ofCompletion(told(2, -3, top)).top_logprobs).toEqual([{ '�': -3 }]);
+    expect(ofCompletion(told(2, -3, top), true).top_logprobs).toEqual([{ 'token_id:2': -3, 'token_id:3': -0.1 }]);
   });
 
   test('have a number for what has no probability', () => {
-    const { token_logprobs: own, top_logprobs: top } = writer().write(
-      [0],
-      [told(0, -Infinity, [{ token: 1, logprob: -Infinity }])],
-    );
+    const { token_logprobs: own, top_logprobs: top } = ofCompletion(told(0, -Infinity, [{ token: 1, logprob: -Infinity }]));
     expect([own, top]).toEqual([[-9999], [{ a: -9999, b: -9999 }]]);
   });
 
   test('tell any text as a field of its own', () => {
-    const { top_logprobs: top } = writer().write([6], [told(6, -1)]);
+    const { top_logprobs: top } = ofCompletion(told(6, -1));
     expect(JSON.stringify(top)).toBe('[{"__proto__":-1}]');
-  });
-
-  test('count characters, from piece to piece', () => {
-    const pieces = writer();
-    expect(pieces.write([0, 4], [told(0, -1), told(4, -1)]).text_offset).toEqual([0, 1]);
-    expect(pieces.write([5, 1], [told(5, -1), told(1, -1)]).text_offset).toEqual([1, 2]);
   });
 });
 

@@ -104,6 +104,19 @@ describe('Tokenizer, sentencepiece-like', () => {
     expect(tokenizer.decode([9999], { skipSpecialTokens: true })).toBe('');
   });
 
+  it('gives bytes and texts of tokens as they stand within a text', () => {
+    const bytes = (token: string) => [...tokenizer.tokenBytes(tokenizer.tokenId(token)!)];
+    expect(bytes('▁b')).toEqual([...Buffer.from(' b')]);
+    expect(bytes('<0xE4>')).toEqual([0xe4]);
+    expect(bytes('</s>')).toEqual([...Buffer.from('</s>')]);
+    const text = 'a bé世 c';
+    const ids = tokenizer.encode(text, { addSpecialTokens: false });
+    // The decoder drops the space ahead of a text.
+    expect(Buffer.concat(ids.map((id) => tokenizer.tokenBytes(id))).toString()).toBe(` ${text}`);
+    expect(ids.map((id) => tokenizer.tokenText(id))).toEqual([' a', ' b', '\uFFFD', '\uFFFD', '世', ' ', 'c']);
+    expect(tokenizer.tokenText(9999)).toBe('');
+  });
+
   it('keeps the space before punctuation', () => {
     expect(tokenizer.decode(tokenizer.encode('a , b', { addSpecialTokens: false }), { skipSpecialTokens: true })).toBe('a , b');
   });
