@@ -1,4 +1,5 @@
 /** Many requests on one target: requests join and leave between rounds, and share the rounds. */
+import { abortWith } from '../core/abort-with.ts';
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent, FinishEvent } from '../core/decode-event.ts';
@@ -201,7 +202,8 @@ export class DecodeEngine implements Engine {
   async *#serve(request: GenerateRequest, signal: AbortSignal): AsyncGenerator<DecodeEvent, void, void> {
     // A reader that leaves early is the same as one whose signal aborts.
     const left = new AbortController();
-    const served = new RunningRequest(this.#assigned(request), AbortSignal.any([signal, left.signal]));
+    using _ = abortWith(left, signal);
+    const served = new RunningRequest(this.#assigned(request), left.signal);
     served.signal.addEventListener('abort', () => this.#wakeUp(), { once: true });
     using rules = request.rules === undefined ? null : await this.#rules.compile(request);
     if (rules !== null) served.makeProcessor = rules.makeProcessor;

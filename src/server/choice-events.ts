@@ -1,4 +1,5 @@
 /** Runs all choices of a request side by side and hands out their events in order of arrival. */
+import { abortWith } from '../core/abort-with.ts';
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent } from '../core/decode-event.ts';
@@ -33,7 +34,7 @@ export async function* runChoices(
           timedOut = true;
           stop.abort();
         }, timeoutMs);
-  const joined = AbortSignal.any([signal, stop.signal]);
+  using _ = abortWith(stop, signal);
   const iterators: AsyncIterator<DecodeEvent>[] = [];
   const arrivals: Arrival[] = [];
   let wake = (): void => undefined;
@@ -48,7 +49,7 @@ export async function* runChoices(
     );
   };
   try {
-    for (const request of plan.requests) iterators.push(plan.engine.generate(request, joined)[Symbol.asyncIterator]());
+    for (const request of plan.requests) iterators.push(plan.engine.generate(request, stop.signal)[Symbol.asyncIterator]());
     for (const choice of iterators.keys()) pull(choice);
     for (let open = iterators.length; open > 0; ) {
       const arrival = arrivals.shift();

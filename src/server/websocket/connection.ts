@@ -1,5 +1,6 @@
 /** One WebSocket: several requests side by side, each answered by the frames that SSE would carry. */
 import type { RawData, WebSocket } from 'ws';
+import { abortWith } from '../../core/abort-with.ts';
 import { AppError } from '../../core/app-error.ts';
 import { AccessEntry } from '../access-log.ts';
 import type { Caller } from '../api-keys.ts';
@@ -93,7 +94,7 @@ export class WebSocketConnection {
     }
     const abort = new AbortController();
     this.#running.set(requestId, abort);
-    void this.#run(requestId, body, abort.signal);
+    void this.#run(requestId, body, abort);
   }
 
   #cancel(requestId: string): void {
@@ -107,11 +108,12 @@ export class WebSocketConnection {
   }
 
   /** Answers one request; whatever happens, it ends with a `done` frame. Never rejects. */
-  async #run(requestId: string, body: Readonly<Record<string, unknown>>, cancel: AbortSignal): Promise<void> {
+  async #run(requestId: string, body: Readonly<Record<string, unknown>>, abort: AbortController): Promise<void> {
     const { kind, path, service, logger, clock, tracer, traceHeaders } = this.#options;
     const start = { requestId, transport: 'ws', method: 'GET', path } as const;
     const access = new AccessEntry(start, { logger, clock, trace: tracer?.begin(start, traceHeaders) ?? null });
-    const signal = AbortSignal.any([cancel, this.#closed.signal]);
+    using _ = abortWith(abort, this.#closed.signal);
+    const { signal } = abort;
     let done: object = { type: 'done', request_id: requestId };
     let log: readonly [status: number, errorCode?: string] = [200];
     let leave = (): void => undefined;
