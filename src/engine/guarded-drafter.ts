@@ -1,4 +1,5 @@
 /** A drafter whose calls end: one that does not answer in time is left alone for a while. */
+import { abortWith } from '../core/abort-with.ts';
 import type { Position } from '../core/token.ts';
 import type { Drafter, DraftRequest, DraftState, ForkedState, Proposal } from '../drafter/drafter.ts';
 import type { ServedDrafter } from './served-drafter.ts';
@@ -66,12 +67,15 @@ export class GuardedDrafter implements Drafter {
     if (off !== null) throw new Error(off);
   }
 
-  /** @throws Error when the drafter takes too long; its signal has aborted then */
+  /** @throws Error when the drafter takes too long, its signal having aborted then; while it is in quarantine */
   async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
+    // Sequences that were not asked about when it hung still have it.
+    this.#refuseInQuarantine();
     const { name, timeoutMs } = this.#options;
     const expired = new AbortController();
     const reason = `${name} did not answer within ${timeoutMs} ms`;
-    const work = this.#inner.propose(requests, AbortSignal.any([signal, expired.signal]));
+    using _ = abortWith(expired, signal);
+    const work = this.#inner.propose(requests, expired.signal);
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {

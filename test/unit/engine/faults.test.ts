@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
 import type { Drafter } from '../../../src/drafter/drafter.ts';
@@ -105,6 +106,14 @@ class HangingDrafter implements Drafter {
 
 const TIMEOUT_MS = 40;
 
+it('an answer leaves nothing behind with a signal that outlives it', async () => {
+  const { engine } = openEngine({ nextLogits });
+  const controller = new AbortController();
+  const wholes = ['a', 'b'].map((prompt) => answerOf(engine.generate(request(prompt, { maxTokens: 5 }), controller.signal)));
+  await Promise.all(wholes);
+  await until('all have left', () => getEventListeners(controller.signal, 'abort').length === 0);
+});
+
 describe('a drafter that hangs', () => {
   it('loses its sequences, which go on without; new ones say why they have no drafts', async () => {
     const drafter = new HangingDrafter();
@@ -147,6 +156,23 @@ describe('a drafter that hangs', () => {
     expect(reasons).toHaveLength(1);
     await guarded[Symbol.asyncDispose]();
     expect(drafter.disposed).toBe(true);
+  });
+
+  it('is asked no more while its call is under way, by nobody', async () => {
+    const drafter = new HangingDrafter();
+    const guarded = new GuardedDrafter(drafter, {
+      name: 'x',
+      timeoutMs: TIMEOUT_MS,
+      quarantineMs: 0,
+      onQuarantine: () => undefined,
+    });
+    drafter.hangs = true;
+    await expect(guarded.propose([], NEVER)).rejects.toThrow('did not answer');
+    await expect(guarded.propose([], NEVER)).rejects.toThrow('left out for a while');
+    expect(drafter.calls).toBe(1);
+    drafter.release();
+    await until('the call has ended', () => !guarded.quarantined);
+    expect(await guarded.propose([], NEVER)).toEqual([]);
   });
 
   it('is not disposed of under its call, and does not keep the engine from ending', async () => {
