@@ -1,4 +1,5 @@
 /** Rotary settings as Hugging Face configs write them, in the form of transformers 4 or 5. */
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { AppError } from '../core/app-error.ts';
 import type { RopeScaling, RopeSpec } from '../graph/rope.ts';
@@ -34,9 +35,12 @@ const ropeConfigSchema = z.object(ropeKeys);
 export type RopeConfig = z.infer<typeof ropeConfigSchema>;
 
 /**
+ * Each setting may stand in several places, of which none wins: a model that is rotated otherwise than it was trained is
+ * subtly wrong, and most so in long contexts.
+ *
  * @param where names the config in messages
  * @param options.partial whether the model can rotate a part of each head only
- * @throws AppError when the base is missing (guessing one makes a model that is subtly wrong) or the kind is not supported
+ * @throws AppError `invalid_checkpoint` when the base is missing, places contradict each other, or the kind is not supported
  */
 export function ropeFromConfig(
   config: RopeConfig,
@@ -44,15 +48,18 @@ export function ropeFromConfig(
   where: string,
   options: { readonly partial: boolean } = { partial: false },
 ): RopeSpec {
-  const scaling = config.rope_parameters ?? config.rope_scaling ?? {};
-  const theta = scaling.rope_theta ?? config.rope_theta;
-  if (theta === undefined || theta === null) {
+  const { rope_parameters: parameters, rope_scaling: older } = config;
+  for (const [key, object] of Object.entries({ rope_parameters: parameters, rope_scaling: older })) {
+    refusePerLayerType(object ?? {}, `${where}: ${key}`);
+  }
+  const theta = onlyValue('rope_theta', [config, parameters, older], where);
+  if (theta === null) {
     throw new AppError(
       'invalid_checkpoint',
       `${where} has no rope_theta (nor rope_parameters.rope_theta); add the value the model was trained with`,
     );
   }
-  const part = scaling.partial_rotary_factor ?? config.partial_rotary_factor ?? 1;
+  const part = onlyValue('partial_rotary_factor', [config, parameters, older], where) ?? 1;
   if (part !== 1 && !options.partial) {
     throw new AppError(
       'invalid_checkpoint',
@@ -66,11 +73,49 @@ export function ropeFromConfig(
       `${where}: expected a partial_rotary_factor that gives an even number of the ${headDim} dimensions of a head, got ${part}`,
     );
   }
-  return { theta, dims, scaling: scalingFromConfig(scaling, config.max_position_embeddings, where) };
+  const [scaling = { type: 'default' }, other = scaling] = [parameters, older]
+    .filter((object) => object !== undefined && object !== null)
+    .map((object) => scalingFromConfig(object, config.max_position_embeddings, where));
+  if (!isDeepStrictEqual(scaling, other)) {
+    throw new AppError(
+      'invalid_checkpoint',
+      `${where}: rope_parameters ask for ${scaling.type} rotary scaling and rope_scaling for ${other.type}, or with other numbers; keep the one it was trained with`,
+    );
+  }
+  return { theta, dims, scaling };
+}
+
+/** Some models rotate layers of each type in their own way, and write an object for each. */
+function refusePerLayerType(object: Readonly<Record<string, unknown>>, where: string): void {
+  const type = Object.keys(object).find((key) => {
+    const value = object[key];
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  });
+  if (type === undefined) return;
+  throw new AppError(
+    'invalid_checkpoint',
+    `${where} has settings of its own for ${type}; expected one rotary embedding for all layers, as others are not supported`,
+  );
+}
+
+/** @returns null where no place has it */
+function onlyValue(
+  key: 'rope_theta' | 'partial_rotary_factor',
+  places: readonly (Pick<Scaling, typeof key> | null | undefined)[],
+  where: string,
+): number | null {
+  const values = new Set(places.map((place) => place?.[key]).filter((value) => typeof value === 'number'));
+  if (values.size > 1) {
+    throw new AppError(
+      'invalid_checkpoint',
+      `${where}: ${key} is ${[...values].join(' and ')} in two places; keep the one it was trained with`,
+    );
+  }
+  return [...values][0] ?? null;
 }
 
 function scalingFromConfig(scaling: Scaling, maxPositions: number, where: string): RopeScaling {
-  const type = scaling.rope_type ?? scaling.type ?? 'default';
+  const type = scalingType(scaling, where);
   const need = <K extends keyof Scaling>(key: K): number => {
     const value = scaling[key];
     if (typeof value === 'number') return value;
@@ -107,6 +152,16 @@ function scalingFromConfig(scaling: Scaling, maxPositions: number, where: string
         `${where} asks for rotary scaling of type ${type}; supported are default, linear, llama3 and yarn`,
       );
   }
+}
+
+function scalingType({ rope_type, type = rope_type, factor }: Scaling, where: string): string {
+  if (rope_type !== undefined && type !== rope_type) {
+    throw new AppError('invalid_checkpoint', `${where} asks for rotary scaling of type ${rope_type} and ${type}`);
+  }
+  if (type === undefined && factor !== undefined) {
+    throw new AppError('invalid_checkpoint', `${where} has a factor of rotary scaling without its rope_type; add the type`);
+  }
+  return type ?? 'default';
 }
 
 /** Peng et al. 2023, eq. 22, with the two-parameter form that some checkpoints use. */
