@@ -55,6 +55,8 @@ export class SlotSessions implements AsyncDisposable {
     if (loading === undefined) {
       loading = this.#create(slots);
       this.#loading.set(slots, loading);
+      // What found no memory may find some the next time.
+      loading.catch(() => this.#loading.delete(slots));
     }
     return loading;
   }
