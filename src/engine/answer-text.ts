@@ -24,6 +24,7 @@ export class AnswerText implements StopRule {
     this.#unsearched = request.rules?.minTokens ?? 0;
     this.#detokenizer = createDetokenizer(tokenizer, {
       skipSpecialTokens: request.skipSpecialTokens,
+      shownTokens: request.shownTokens ?? [],
       precedingTokens: request.promptTokens,
     });
     this.#matcher = new StopStringMatcher(request.stopStrings, { includeStopString: request.includeStopString });

@@ -23,6 +23,8 @@ export interface GenerateRequest {
   readonly ignoreEos: boolean;
   /** Leave special tokens out of the text. */
   readonly skipSpecialTokens: boolean;
+  /** Special tokens that stay in the text all the same. Default: none. */
+  readonly shownTokens?: readonly TokenId[];
   /** Name of the drafter; null: the default one. `none`: decode plainly, with the same tokens as a result. */
   readonly drafter: string | null;
   /** Upper limit on the length of each draft; null: the server's. */

@@ -41,6 +41,8 @@ export interface AnswerFormat {
   readonly promptParam: string;
   /** How many rivals of each prompt token the writers want to know; null: no logprobs. */
   readonly promptLogprobs: number | null;
+  /** Special tokens whose text the writers need to see. */
+  readonly shownTokens: readonly TokenId[];
   /** @param index of the choice, which answers the prompt */
   writer(index: number, prompt: EncodedPrompt): ChoiceWriter;
 }

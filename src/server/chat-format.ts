@@ -6,8 +6,8 @@ import type { TokenLogprobs } from '../core/token-logprobs.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AnswerFinish, AnswerFormat, ChoiceWriter, EncodedPrompt } from './answer-format.ts';
 import type { ExpectedReasoning } from './chat/reasoning.ts';
-import { ReasoningSplitter, type SplitText } from './chat/reasoning-splitter.ts';
-import { type AnswerPiece, ToolCallParser } from './chat/tool-call-parser.ts';
+import { CLOSE_REASONING, OPEN_REASONING, ReasoningSplitter, type SplitText } from './chat/reasoning-splitter.ts';
+import { type AnswerPiece, CLOSE_CALL, OPEN_CALL, ToolCallParser } from './chat/tool-call-parser.ts';
 import { chatLogprobs } from './logprobs/chat-logprobs.ts';
 import { promptLogprobsField } from './logprobs/prompt-logprobs.ts';
 import { type TokenSpeller, tokenSpeller } from './logprobs/token-speller.ts';
@@ -30,8 +30,14 @@ export function chatFormat(options: ChatFormatOptions): AnswerFormat {
     chunkObject: 'chat.completion.chunk',
     promptParam: 'messages',
     promptLogprobs: options.params.details.promptLogprobs,
+    shownTokens: tagsOf(options).flatMap((tag) => options.engine.text.tokenId(tag) ?? []),
     writer: (index, prompt) => new ChatWriter(index, prompt, options),
   };
+}
+
+/** Marks that part an answer. Models may have them as special tokens, whose text would be left out. */
+function tagsOf({ reasoning, maxCalls }: ChatFormatOptions): readonly string[] {
+  return [...(reasoning === null ? [] : [OPEN_REASONING, CLOSE_REASONING]), ...(maxCalls === 0 ? [] : [OPEN_CALL, CLOSE_CALL])];
 }
 
 interface ToolCall {

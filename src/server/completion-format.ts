@@ -23,6 +23,7 @@ export function completionFormat(options: CompletionFormatOptions): AnswerFormat
     object: 'text_completion',
     chunkObject: 'text_completion',
     promptParam: 'prompt',
+    shownTokens: [],
     promptLogprobs: largest(details.promptLogprobs, options.echo ? details.logprobs : null),
     writer: (index, prompt) => new CompletionWriter(index, prompt, options),
   };

@@ -64,6 +64,7 @@ export function planGeneration(input: PlanInput): GenerationPlan {
       includeStopString: params.includeStopString,
       ignoreEos: params.ignoreEos,
       skipSpecialTokens: params.skipSpecialTokens,
+      shownTokens: format.shownTokens,
       drafter: params.drafter,
       draftTokens: params.draftTokens,
       priority: params.priority,

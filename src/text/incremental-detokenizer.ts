@@ -14,6 +14,8 @@ export interface IncrementalDetokenizer {
 
 export interface DetokenizerOptions {
   readonly skipSpecialTokens: boolean;
+  /** Special tokens that are shown all the same. Default: none. */
+  readonly shownTokens?: readonly TokenId[];
   /**
    * The prompt, or its end. A decoder that treats the beginning of a text differently, as sentencepiece does with a space, then
    * sees that the answer is not one. Byte-level decoders do not need it.
@@ -22,5 +24,15 @@ export interface DetokenizerOptions {
 }
 
 export function createDetokenizer(tokenizer: Tokenizer, options: DetokenizerOptions): IncrementalDetokenizer {
-  return tokenizer.isByteLevel ? new ByteLevelDetokenizer(tokenizer, options) : new WindowedDetokenizer(tokenizer, options);
+  const skipped = skippedTokens(tokenizer, options);
+  if (tokenizer.isByteLevel) return new ByteLevelDetokenizer(tokenizer, skipped);
+  return new WindowedDetokenizer(tokenizer, skipped, options.precedingTokens ?? []);
+}
+
+function skippedTokens(
+  { specialIds }: Tokenizer,
+  { skipSpecialTokens, shownTokens = [] }: DetokenizerOptions,
+): ReadonlySet<TokenId> {
+  if (!skipSpecialTokens) return new Set();
+  return shownTokens.length === 0 ? specialIds : new Set([...specialIds].filter((id) => !shownTokens.includes(id)));
 }

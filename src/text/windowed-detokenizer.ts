@@ -1,6 +1,6 @@
 /** Incremental decoding for tokenizers whose tokens do not stand for bytes on their own. */
 import type { TokenId } from '../core/token.ts';
-import type { DetokenizerOptions, IncrementalDetokenizer } from './incremental-detokenizer.ts';
+import type { IncrementalDetokenizer } from './incremental-detokenizer.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 const REPLACEMENT = '\uFFFD';
@@ -15,20 +15,24 @@ const PRECEDING_TOKENS = 5;
  */
 export class WindowedDetokenizer implements IncrementalDetokenizer {
   readonly #tokenizer: Tokenizer;
-  readonly #skipSpecialTokens: boolean;
+  readonly #skipped: ReadonlySet<TokenId>;
   #window: TokenId[];
   /** How many tokens of the window have their text delivered. */
   #read: number;
 
-  constructor(tokenizer: Tokenizer, { skipSpecialTokens, precedingTokens = [] }: DetokenizerOptions) {
+  /**
+   * @param skipped tokens without text
+   * @param precedingTokens what the text follows
+   */
+  constructor(tokenizer: Tokenizer, skipped: ReadonlySet<TokenId>, precedingTokens: readonly TokenId[]) {
     this.#tokenizer = tokenizer;
-    this.#skipSpecialTokens = skipSpecialTokens;
-    this.#window = precedingTokens.slice(-PRECEDING_TOKENS);
+    this.#skipped = skipped;
+    this.#window = precedingTokens.slice(-PRECEDING_TOKENS).filter((id) => !skipped.has(id));
     this.#read = this.#window.length;
   }
 
   push(id: TokenId): string {
-    if (this.#skipSpecialTokens && this.#tokenizer.specialIds.has(id)) return '';
+    if (this.#skipped.has(id)) return '';
     this.#window.push(id);
     const text = this.#decode(this.#window);
     if (text.endsWith(REPLACEMENT)) return '';
@@ -51,6 +55,6 @@ export class WindowedDetokenizer implements IncrementalDetokenizer {
   }
 
   #decode(ids: readonly TokenId[]): string {
-    return this.#tokenizer.decode(ids, { skipSpecialTokens: this.#skipSpecialTokens });
+    return this.#tokenizer.decode(ids, { skipSpecialTokens: false });
   }
 }

@@ -60,6 +60,8 @@ export interface FakeEngineOptions {
   readonly drafterStatus?: () => readonly DrafterStatus[];
   /** Whether tags have tokens of their own, as far as can be asked. Default true. */
   readonly addedTokens?: boolean;
+  /** Whether tags are special tokens. Default false. */
+  readonly specialTags?: boolean;
   /** What opens an answer behind the messages. Default: an assistant's turn. */
   readonly generationPrompt?: string;
   /** Throws for rules that cannot be enforced. Default: all can. */
@@ -135,16 +137,17 @@ export class FakeEngine implements Engine {
       this.encoded.push({ text, addSpecialTokens });
       return encodeBytes(text);
     };
+    const special = (token: TokenId) => isSpecial(token, this.#options.specialTags);
     const tokenText = (token: TokenId) => `<${token}>`;
     return {
       encode,
       encodePrompt: async (text, options) => encode(text, options),
       tokenText,
       tokenBytes,
-      isSpecial,
+      isSpecial: special,
       tokenSpelling: (token) => (token < VOCAB_SIZE ? tokenText(token) : null),
       tokenId: (spelling) => (this.#options.addedTokens === false ? null : addedToken(spelling)),
-      decode: (tokens, { skipSpecialTokens }) => decodeBytes(tokens, skipSpecialTokens),
+      decode: (tokens, { skipSpecialTokens }) => decodeBytes(tokens, (token) => !skipSpecialTokens || !special(token)),
       renderChat: (messages, options) => {
         this.chats.push({ messages, options });
         const turns = messages.map(({ role, content }) => `<|im_start|>${role}\n${content}<|im_end|>\n`).join('');
@@ -242,7 +245,10 @@ class FakeRun {
     this.#options = options;
     this.#script = options.script?.(request) ?? defaultScript(request);
     this.#answer = [...encodeBytes(this.#script.text), EOS_TOKEN];
-    this.#text = new FakeTextStream(request);
+    const { shownTokens = [], skipSpecialTokens } = request;
+    const isShown = (token: TokenId) =>
+      !skipSpecialTokens || !isSpecial(token, options.specialTags) || shownTokens.includes(token);
+    this.#text = new FakeTextStream({ ...request, isShown });
     this.#acceptedAt = acceptedAt;
     this.#queueMs = engine.clock.monotonicMs() - acceptedAt;
     this.#maxTokens = Math.min(

@@ -2,17 +2,17 @@
 import type { TokenId } from '../../src/core/token.ts';
 
 const SPECIAL_TOKENS = ['<|end|>', '<|im_start|>', '<|im_end|>'] as const;
-/** Tokens of their own that are shown like any text. */
-const ADDED_TOKENS = [...SPECIAL_TOKENS, '<think>', '</think>'] as const;
+/** Tokens of their own; the tags are shown like any text, unless they are made special ones. */
+const ADDED_TOKENS = [...SPECIAL_TOKENS, '<think>', '</think>', '<tool_call>', '</tool_call>'] as const;
 const FIRST_SPECIAL = 256;
-const FIRST_THINK = FIRST_SPECIAL + SPECIAL_TOKENS.length;
+const FIRST_TAG = FIRST_SPECIAL + SPECIAL_TOKENS.length;
 
 export const EOS_TOKEN: TokenId = FIRST_SPECIAL;
 export const VOCAB_SIZE = FIRST_SPECIAL + ADDED_TOKENS.length;
 
 /** Ids of the text; special tokens written in it are recognised. */
 export function encodeBytes(text: string): readonly TokenId[] {
-  return text.split(/(<\|end\|>|<\|im_start\|>|<\|im_end\|>|<\/?think>)/).flatMap((piece) => {
+  return text.split(/(<\|end\|>|<\|im_start\|>|<\|im_end\|>|<\/?think>|<\/?tool_call>)/).flatMap((piece) => {
     const added = ADDED_TOKENS.indexOf(piece as (typeof ADDED_TOKENS)[number]);
     return added === -1 ? [...Buffer.from(piece, 'utf8')] : [FIRST_SPECIAL + added];
   });
@@ -28,19 +28,18 @@ export function tokenBytes(token: TokenId): Uint8Array {
   return token < FIRST_SPECIAL ? Uint8Array.of(token) : Buffer.from(ADDED_TOKENS[token - FIRST_SPECIAL] ?? '');
 }
 
-export function decodeBytes(tokens: readonly TokenId[], skipSpecialTokens: boolean): string {
-  const shown = tokens.filter((token) => !isSpecial(token) || !skipSpecialTokens);
-  return Buffer.concat(shown.map(tokenBytes)).toString('utf8');
+export function decodeBytes(tokens: readonly TokenId[], isShown: (token: TokenId) => boolean): string {
+  return Buffer.concat(tokens.filter(isShown).map(tokenBytes)).toString('utf8');
 }
 
-export function isSpecial(token: TokenId): boolean {
-  return token >= FIRST_SPECIAL && token < FIRST_THINK;
+export function isSpecial(token: TokenId, tags = false): boolean {
+  return token >= FIRST_SPECIAL && (tags || token < FIRST_TAG);
 }
 
 export interface FakeTextOptions {
   readonly stopStrings: readonly string[];
   readonly includeStopString: boolean;
-  readonly skipSpecialTokens: boolean;
+  readonly isShown: (token: TokenId) => boolean;
 }
 
 /** Text of an answer as it grows: complete characters only, and nothing that may become a stop string. */
@@ -58,8 +57,7 @@ export class FakeTextStream {
 
   /** Adds one token; `matched` says whether it completed a stop string. */
   push(token: TokenId): void {
-    if (!isSpecial(token)) this.#text += this.#decoder.decode(tokenBytes(token), { stream: true });
-    else if (!this.#options.skipSpecialTokens) this.#text += ADDED_TOKENS[token - FIRST_SPECIAL];
+    if (this.#options.isShown(token)) this.#text += this.#decoder.decode(tokenBytes(token), { stream: true });
     for (const stop of this.#options.stopStrings) {
       const at = this.#text.indexOf(stop, this.#sent);
       if (at === -1) continue;

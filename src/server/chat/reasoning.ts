@@ -1,5 +1,4 @@
 /** Whether and how a model's answer has reasoning in it. */
-import type { TokenId } from '../../core/token.ts';
 import type { ReasoningTokens } from '../../core/token-rules.ts';
 import type { ChatMessage, Engine } from '../../engine/engine.ts';
 import { CLOSE_REASONING, OPEN_REASONING, type ReasoningStart, type ReasoningTagTokens } from './reasoning-splitter.ts';
@@ -33,15 +32,10 @@ export function structureAfter(reasoning: ExpectedReasoning | null): ReasoningTo
   return { begin: reasoning.start === 'open' ? null : open, end: close };
 }
 
-/** Null unless both are tokens that answers show. */
-function tagTokens(engine: Pick<Engine, 'text'>): ReasoningTagTokens | null {
-  const [open, close] = [OPEN_REASONING, CLOSE_REASONING].map((tag) => shownToken(engine, tag));
-  return open == null || close == null ? null : { open, close };
-}
-
-function shownToken(engine: Pick<Engine, 'text'>, tag: string): TokenId | null {
-  const token = engine.text.tokenId(tag);
-  return token !== null && engine.text.decode([token], { skipSpecialTokens: true }) === tag ? token : null;
+/** Null unless both are tokens. */
+function tagTokens({ text }: Pick<Engine, 'text'>): ReasoningTagTokens | null {
+  const [open, close] = [text.tokenId(OPEN_REASONING), text.tokenId(CLOSE_REASONING)];
+  return open === null || close === null ? null : { open, close };
 }
 
 /** Templates end the prompt with the tag that they have opened or closed, but for blanks. */

@@ -70,4 +70,14 @@ describe('the text of an answer', () => {
     answer.push(EOS);
     expect(answer.finish()).toBe('a<|end|>');
   });
+
+  it.each([
+    [[], 'a'],
+    [[EOS], 'a<|end|>'],
+  ])('shows those special tokens that it is asked for: %j', (shownTokens, expected) => {
+    const answer = answerText({ ignoreEos: true, shownTokens });
+    push(answer, 'a');
+    answer.push(EOS);
+    expect(answer.finish()).toBe(expected);
+  });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/core/app-error.ts';
 import { NO_RULES } from '../../../src/core/token-rules.ts';
 import { createApp } from '../../../src/server/app.ts';
+import { VOCAB_SIZE } from '../../support/fake-text.ts';
 import { Gate } from '../../support/gate.ts';
 import { until, within } from '../../support/labelled-timeout.ts';
 import { createServerFixture, RANDOM_SEED, type ServerFixtureOptions } from '../../support/server-fixture.ts';
@@ -191,6 +192,7 @@ describe('what the engine is asked', () => {
         includeStopString: true,
         ignoreEos: true,
         skipSpecialTokens: false,
+        shownTokens: [],
         drafter: 'none',
         draftTokens: 2,
         priority: 7,
@@ -256,8 +258,8 @@ describe('what the engine is asked', () => {
 describe('a request that cannot be served', () => {
   test.each<readonly [string, object, number, string, string | null]>([
     ['another model', { prompt: 'x', model: 'gpt-4' }, 404, 'model_not_found', 'model'],
-    ['a token that is none', { prompt: [1, 261] }, 400, 'invalid_value', 'prompt'],
-    ['a stop token that is none', { prompt: 'x', stop_token_ids: [261] }, 400, 'invalid_value', 'stop_token_ids'],
+    ['a token that is none', { prompt: [1, VOCAB_SIZE] }, 400, 'invalid_value', 'prompt'],
+    ['a stop token that is none', { prompt: 'x', stop_token_ids: [VOCAB_SIZE] }, 400, 'invalid_value', 'stop_token_ids'],
     ['a prompt without room for an answer', { prompt: 'x'.repeat(512) }, 400, 'context_length_exceeded', 'prompt'],
     [
       'options of a stream without one',

@@ -107,6 +107,12 @@ describe('createDetokenizer, other decoders', () => {
     expect([alone.push(b!), alone.push(a!)]).toEqual(['b', ' a']);
   });
 
+  it('shows those special tokens that it is asked for', () => {
+    const [begin, end, a] = ['<s>', '</s>', '▁a'].map((token) => sentencePiece.tokenId(token)!);
+    const detokenizer = createDetokenizer(sentencePiece, { skipSpecialTokens: true, shownTokens: [end!] });
+    expect([begin!, a!, end!, a!].map((id) => detokenizer.push(id))).toEqual(['', 'a', '</s>', ' a']);
+  });
+
   it('keeps the space behind a token without text', () => {
     const ids = [sentencePiece.tokenId('▁a')!, 9999, sentencePiece.tokenId('▁b')!];
     expect(stream(sentencePiece, ids, false).deltas).toEqual(['a', '', ' b']);

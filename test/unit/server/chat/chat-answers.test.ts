@@ -156,8 +156,17 @@ describe('tool calls', () => {
     expect(choices[0]!.message['tool_calls']).toHaveLength(1);
   });
 
+  test('and reasoning are found where their tags are special tokens, as the others are left out', async () => {
+    const { answer } = setUp(`<think>hm</think>a<|im_end|>${call('f')}`, { engine: { specialTags: true } });
+    const { choices } = await answer({ tools: [tool('f')] });
+    expect(choices[0]).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: { content: 'a', reasoning: 'hm', tool_calls: [{ function: { name: 'f', arguments: '{"a": 1}' } }] },
+    });
+  });
+
   test('that max_tokens cuts off end with length', async () => {
-    const { choices } = await setUp(call('f')).answer({ tools: [tool('f')], max_tokens: 44 });
+    const { choices } = await setUp(call('f')).answer({ tools: [tool('f')], max_tokens: 34 });
     expect(choices[0]).toMatchObject({
       finish_reason: 'length',
       message: { tool_calls: [{ function: { arguments: '{"a":' } }] },
