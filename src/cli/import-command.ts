@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { Command, Option } from '@commander-js/extra-typings';
 import { exportWeights } from '../checkpoint/export-weights.ts';
 import { refuseUnclaimed } from '../drafter/dflash/dflash-weights.ts';
+import { refuseUnclaimedTensors } from '../target/unclaimed-tensors.ts';
 import { formatBytes } from './format.ts';
 import { openFolder } from './inspect-folder.ts';
 import { allowUnclaimedOption, finalTapOption } from './inspect-options.ts';
@@ -24,6 +25,7 @@ export function importCommand() {
       const opened = await openFolder(path, { allowUnclaimed, finalTap: finalTap ?? null });
       const { folder, checkpoint, plan, verbatim } = opened;
       if (opened.role === 'dflash') refuseUnclaimed(checkpoint, plan, folder, { besides: verbatim, allowUnclaimed });
+      else if (!allowUnclaimed) refuseUnclaimedTensors(checkpoint, opened.config.spec, folder);
       const outDir = resolve(out);
       const bar = createProgressBar(`Writing ${weights}`, formatBytes);
       const started = performance.now();

@@ -1,10 +1,11 @@
 /** What a model folder holds, in numbers. */
 import { basename } from 'node:path';
+import { claimTensors } from '../checkpoint/claim-tensors.ts';
 import { planBytes } from '../checkpoint/plan-bytes.ts';
 import { elementCount, formatShape, tensorBytes } from '../checkpoint/tensor-dtype.ts';
 import { sourceNames, type WeightFormat } from '../checkpoint/weight-plan.ts';
 import { longestDraft } from '../drafter/dflash/dflash-config.ts';
-import { claimTensors, OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
+import { OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
 import { precisionOf } from '../graph/precision.ts';
 import { type CacheShape, CacheTensors } from '../model/kv-cache.ts';
 import { embeddingWeight } from '../target/decoder-spec.ts';

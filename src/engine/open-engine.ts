@@ -47,7 +47,7 @@ export interface OpenEngineOptions {
   readonly syntheticAcceptance?: string | null;
   /** On which side of the final norm drafters tap the last layer, as {@link parseFinalTaps} reads it. */
   readonly finalTap?: readonly string[];
-  /** Accept drafters with tensors and settings that nothing here knows. */
+  /** Accept models and drafters with tensors and settings that nothing here knows. */
   readonly allowUnclaimed?: boolean;
   /** Length of each draft, or `auto`: as long as it pays on this machine and text. */
   readonly draftTokens: number | 'auto';
@@ -165,6 +165,7 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
     device: options.device,
     format: options.weights,
     cacheDir: options.cacheDir,
+    allowUnclaimed,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   };
   const drafterDirs = (options.drafterDirs ?? []).map((path) => realpathSync(path));

@@ -3,7 +3,7 @@ import type { PlannedWeight } from '../checkpoint/weight-plan.ts';
 import { mixedWidth } from '../graph/gated-delta.ts';
 import { type DecoderSpec, embeddingWeight, finalNormWeight, headWeight, type LayerSpec, layerPrefix } from './decoder-spec.ts';
 
-/** Every tensor that the graph needs, under its name in the checkpoint. Others, such as of an image part, are left alone. */
+/** Every tensor that the graph needs, under its name in the checkpoint. */
 export function planDecoderWeights(spec: DecoderSpec): PlannedWeight[] {
   const { vocab, hidden } = spec;
   const norm = normKind(spec);

@@ -20,6 +20,7 @@ import { addDerivedWeights, normFactors } from './derived-weights.ts';
 import type { ModelConfig } from './hf-config.ts';
 import { OnnxTarget } from './onnx-target.ts';
 import { EMBEDDING_TAP } from './step-io.ts';
+import { refuseUnclaimedTensors } from './unclaimed-tensors.ts';
 
 export interface LoadTargetOptions {
   readonly runtime: OnnxRuntime;
@@ -39,6 +40,8 @@ export interface LoadTargetOptions {
   readonly taps: readonly number[];
   /** Folder for converted weights; null: the user's cache folder. */
   readonly cacheDir: string | null;
+  /** Tensors that nothing uses are no error. */
+  readonly allowUnclaimed?: boolean;
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -53,7 +56,7 @@ export interface LoadedTarget {
   readonly finalNorm: NormSpec;
 }
 
-/** @throws AppError `invalid_checkpoint`, `invalid_config`, or what ONNX Runtime reports */
+/** @throws AppError `invalid_checkpoint`, also for tensors that nothing uses, `invalid_config`, or what ONNX Runtime reports */
 export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarget> {
   const { runtime, folder, format } = options;
   const { spec, eosTokenIds } = options.config;
@@ -76,6 +79,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
   }
   requireDevice(runtime, options.device);
   const checkpoint = await openCheckpoint(folder);
+  if (options.allowUnclaimed !== true) refuseUnclaimedTensors(checkpoint, spec, folder);
   const prepared = await prepareWeights({
     checkpoint,
     plan: planDecoderWeights(spec),

@@ -1,5 +1,6 @@
 /** The weights of a DFlash drafter: 11 tensors per layer and 3 more; tables of its own in speculators' layout, and what DFlash 2 adds. */
 import type { Checkpoint } from '../../checkpoint/checkpoint.ts';
+import { claimTensors, listNames } from '../../checkpoint/claim-tensors.ts';
 import type { PlannedWeight } from '../../checkpoint/weight-plan.ts';
 import { AppError } from '../../core/app-error.ts';
 import { PREDECESSORS, SELECTOR_PROJECTION, SUCCESSORS } from './candidate-lattice.ts';
@@ -91,29 +92,6 @@ export function planDflashWeights(config: DflashConfig, own?: OwnTables): Planne
   return plan;
 }
 
-/** How the tensors of a checkpoint and those of a plan differ. */
-export interface ClaimedTensors {
-  readonly claimed: readonly string[];
-  /** Of the plan, and absent. */
-  readonly missing: readonly string[];
-  /** Of the checkpoint, and of no use to the plan. */
-  readonly unclaimed: readonly string[];
-}
-
-/** @param besides tensors that are used without being planned */
-export function claimTensors(
-  { names, has }: Pick<Checkpoint, 'names' | 'has'>,
-  plan: readonly PlannedWeight[],
-  besides: readonly string[] = [],
-): ClaimedTensors {
-  const wanted = new Set([...plan.flatMap((weight) => weight.source), ...besides]);
-  return {
-    claimed: names.filter((name) => wanted.has(name)),
-    missing: [...wanted].filter((name) => !has(name)),
-    unclaimed: names.filter((name) => !wanted.has(name)),
-  };
-}
-
 export interface ClaimOptions {
   /** Tensors that are used without being planned. */
   readonly besides?: readonly string[];
@@ -132,16 +110,17 @@ export function refuseUnclaimed(
   { besides = [], allowUnclaimed = false }: ClaimOptions = {},
 ): void {
   const { missing, unclaimed } = claimTensors(checkpoint, plan, besides);
-  const list = (names: readonly string[]) =>
-    `${names.slice(0, 4).join(', ')}${names.length > 4 ? ` and ${names.length - 4} more` : ''}`;
   if (missing.length > 0) {
-    throw new AppError('incompatible_drafter', `${folder} lacks ${list(missing)}, which a DFlash drafter of this config has`);
+    throw new AppError(
+      'incompatible_drafter',
+      `${folder} lacks ${listNames(missing)}, which a DFlash drafter of this config has`,
+    );
   }
   if (unclaimed.length > 0 && !allowUnclaimed) {
     const owner = unclaimed.map(ownerOfTensor).find((found) => found !== null);
     throw new AppError(
       'incompatible_drafter',
-      `${folder} has tensors that a DFlash drafter of this config does not: ${list(unclaimed)}` +
+      `${folder} has tensors that a DFlash drafter of this config does not: ${listNames(unclaimed)}` +
         `${owner === undefined ? '' : ` (of ${owner}, which is not supported)`}; what they are for is not known, so allow unclaimed ones only if it is nothing`,
     );
   }
