@@ -8,13 +8,15 @@ import type { GenerationPlan } from './generation-plan.ts';
 import { type CountedTokens, usage } from './usage.ts';
 
 type Events = AsyncIterable<ChoiceEvent>;
+/** The end of an answer that its caller sees. */
+type ToldFinish = FinishEvent & AnswerFinish;
 
 /** The chunks of a streamed answer, in order; `[DONE]` is the transport's. */
 export async function* answerChunks(head: AnswerHead, events: Events): AsyncGenerator<object, void, undefined> {
   const { plan } = head;
   const { format, params } = plan;
   const writers = choiceWriters(plan);
-  const finishes: (FinishEvent | undefined)[] = plan.requests.map(() => undefined);
+  const finishes: (ToldFinish | undefined)[] = plan.requests.map(() => undefined);
   let completionTokens = 0;
   const chunk = (choices: readonly object[], last: object = {}) => {
     // What is reused of a prompt is told when an answer to it has ended.
@@ -31,23 +33,24 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
   }
   for await (const { choice, event } of events) {
     if (event.type === 'tokens') {
-      completionTokens += emittedTokens(plan, event.tokens.length);
+      if (params.maxTokens !== 0) completionTokens += event.tokens.length;
       for (const delta of writers[choice]!.delta(event)) yield chunk([delta]);
       continue;
     }
-    finishes[choice] = event;
+    const finish = toldFinish(event, plan);
+    finishes[choice] = finish;
     const isLast = !finishes.includes(undefined);
     // Without a usage chunk the statistics ride on the chunk that ends the last choice.
     const statistics = isLast && !params.includeUsage ? answerStatistics(head, allFinished(finishes)) : {};
-    const deltas = writers[choice]!.final(told(event, plan));
+    const deltas = writers[choice]!.final(finish);
     for (const delta of deltas.slice(0, -1)) yield chunk([delta]);
-    yield chunk([{ ...deltas.at(-1), ...choiceStatistics(plan, event) }], statistics);
+    yield chunk([{ ...deltas.at(-1), ...choiceStatistics(plan, finish) }], statistics);
   }
   const complete = allFinished(finishes);
   if (params.includeUsage) {
     yield {
       ...envelope(head, format.chunkObject, []),
-      usage: usage(counted(plan, writers, sumTokens(plan, complete), complete)),
+      usage: usage(counted(plan, writers, sumTokens(complete), complete)),
       ...answerStatistics(head, complete),
     };
   }
@@ -59,20 +62,20 @@ export async function* answerChunks(head: AnswerHead, events: Events): AsyncGene
 export async function wholeAnswer(head: AnswerHead, events: Events): Promise<object> {
   const { format, requests } = head.plan;
   const writers = choiceWriters(head.plan);
-  const finishes: (FinishEvent | undefined)[] = requests.map(() => undefined);
+  const finishes: (ToldFinish | undefined)[] = requests.map(() => undefined);
   for await (const { choice, event } of events) {
     if (event.type === 'tokens') writers[choice]!.delta(event);
-    else finishes[choice] = event;
+    else finishes[choice] = toldFinish(event, head.plan);
   }
   const complete = allFinished(finishes);
   const choices = complete.map((finish, choice) => ({
-    ...writers[choice]!.whole(told(finish, head.plan)),
+    ...writers[choice]!.whole(finish),
     ...choiceStatistics(head.plan, finish),
   }));
   return {
     ...envelope(head, format.object, choices),
     ...writers[0]!.answerFields(),
-    usage: usage(counted(head.plan, writers, sumTokens(head.plan, complete), complete)),
+    usage: usage(counted(head.plan, writers, sumTokens(complete), complete)),
     ...answerStatistics(head, complete),
     ...answerExtension(head.plan, complete),
   };
@@ -102,16 +105,21 @@ function isSynthetic({ engine, requests }: GenerationPlan): boolean {
   return drafters.some((drafter) => drafter.name === name && drafter.synthetic);
 }
 
-/** `runChoices` turns `aborted` into an error before it comes here, and an `error` is thrown. */
-function told(finish: FinishEvent, { params }: GenerationPlan): AnswerFinish {
-  const { reason, stopReason } = finish;
+/**
+ * How an answer ended for its caller: one that was to have no tokens has none, though the prompt's own step chose one.
+ * `runChoices` turns `aborted` into an error before it comes here, and an `error` is thrown.
+ */
+function toldFinish(event: FinishEvent, { params }: GenerationPlan): ToldFinish {
+  const { reason } = event;
   if (reason === 'aborted' || reason === 'error') {
     throw new AppError('internal', `Expected an answer that ended by itself, got one that ended with ${reason}.`);
   }
-  return params.maxTokens === 0 ? { reason: 'length', stopReason: null } : { reason, stopReason };
+  if (params.maxTokens !== 0) return { ...event, reason };
+  const timing = { ...event.timing, firstTokenMs: null };
+  return { ...event, reason: 'length', stopReason: null, completionTokens: 0, timing };
 }
 
-function allFinished(finishes: readonly (FinishEvent | undefined)[]): readonly FinishEvent[] {
+function allFinished(finishes: readonly (ToldFinish | undefined)[]): readonly ToldFinish[] {
   return finishes.map((finish, choice) => {
     if (finish === undefined) {
       throw new AppError('internal', `Expected the engine to finish choice ${choice}, got the end of its events.`);
@@ -124,7 +132,7 @@ function counted(
   plan: GenerationPlan,
   writers: readonly ChoiceWriter[],
   completion: number,
-  finishes: readonly (FinishEvent | undefined)[],
+  finishes: readonly (ToldFinish | undefined)[],
 ): CountedTokens {
   const reasoning = writers.map(({ reasoningTokens }) => reasoningTokens).filter((tokens) => tokens !== null);
   return {
@@ -136,15 +144,10 @@ function counted(
 }
 
 /** Each prompt counts once, as its first answer found it. */
-function cachedTokens({ params }: GenerationPlan, finishes: readonly (FinishEvent | undefined)[]): number {
+function cachedTokens({ params }: GenerationPlan, finishes: readonly (ToldFinish | undefined)[]): number {
   return finishes.reduce((sum, finish, choice) => sum + (choice % params.n === 0 ? (finish?.cachedTokens ?? 0) : 0), 0);
 }
 
-function sumTokens(plan: GenerationPlan, finishes: readonly FinishEvent[]): number {
-  return finishes.reduce((sum, finish) => sum + emittedTokens(plan, finish.completionTokens), 0);
-}
-
-/** The token that the prompt's own step chooses is none of an answer that was to have none. */
-function emittedTokens({ params }: GenerationPlan, tokens: number): number {
-  return params.maxTokens === 0 ? 0 : tokens;
+function sumTokens(finishes: readonly FinishEvent[]): number {
+  return finishes.reduce((sum, finish) => sum + finish.completionTokens, 0);
 }

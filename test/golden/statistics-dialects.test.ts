@@ -52,7 +52,7 @@ describe('statistics of hand-made traces in the dialect of', () => {
     });
   });
 
-  test.each(cases)('SGLang: $name', ({ finishes, expected }) => {
+  test.each(cases)('SGLang: $name', ({ finishes, limit, expected }) => {
     const details = specTokensDetails(finishes.map(({ speculation }) => speculation));
     if (expected.num_drafts === 0) {
       expect(details).toBeNull();
@@ -62,7 +62,7 @@ describe('statistics of hand-made traces in the dialect of', () => {
     expect(details).toEqual({
       spec_verify_ct: expected.num_drafts,
       spec_accept_length: expected.completion_per_verify,
-      spec_accept_rate: expected.draft_acceptance_rate,
+      spec_accept_rate: expected.num_accepted_tokens / (expected.num_drafts * limit),
       spec_num_correct_drafts: expected.num_accepted_tokens,
       spec_num_proposed_drafts: expected.num_draft_tokens,
       spec_correct_drafts_histogram: expected.acceptance_histogram,

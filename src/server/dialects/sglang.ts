@@ -7,10 +7,14 @@ import type { SpeculationRecord } from '../../core/speculation-record.ts';
 export function specTokensDetails(records: readonly SpeculationRecord[]) {
   const statistics = statisticsOfRecords(records);
   if (statistics.numDrafts === 0) return null;
+  const lookAhead = records.reduce(
+    (sum, { rounds, maxDraftTokens }) => sum + maxDraftTokens * rounds.filter(({ drafted }) => drafted > 0).length,
+    0,
+  );
   return {
     spec_verify_ct: statistics.numDrafts,
     spec_accept_length: statistics.completionPerVerify,
-    spec_accept_rate: statistics.draftAcceptanceRate,
+    spec_accept_rate: statistics.numAcceptedTokens / lookAhead,
     spec_num_correct_drafts: statistics.numAcceptedTokens,
     spec_num_proposed_drafts: statistics.numDraftTokens,
     spec_correct_drafts_histogram: statistics.acceptanceHistogram,

@@ -46,7 +46,7 @@ export interface AnswerDetails {
   readonly metaInfo: boolean;
   /** SGLang's `sglext.spec_tokens_details`. */
   readonly specTokensDetails: boolean;
-  /** llama.cpp's `timings`, in each chunk of a stream. */
+  /** llama.cpp's `timings`, of a stream in its last chunk. */
   readonly timings: boolean;
 }
 

@@ -22,7 +22,7 @@ function setUp(script: FakeScript = { text: 'abcdefgh', accepts: [2, 4], cachedT
 const SPEC = {
   spec_verify_ct: 2,
   spec_accept_length: 4,
-  spec_accept_rate: 5 / 7,
+  spec_accept_rate: 5 / 8,
   spec_num_correct_drafts: 5,
   spec_num_proposed_drafts: 7,
   spec_correct_drafts_histogram: [0, 0, 1, 1, 0],
@@ -113,6 +113,23 @@ describe("llama.cpp's dialect", () => {
     } as const;
     expect(timings(finish)).toMatchObject({ prompt_per_token_ms: null, predicted_per_second: null });
   });
+});
+
+test.each(['abcdefgh', ''])('an answer that was to have no tokens has none in any dialect; it would begin %j', async (text) => {
+  const fields = { echo: true, max_tokens: 0, return_meta_info: true, timings_per_token: true };
+  const whole = await setUp({ text }).complete(fields);
+  const streamed = (await setUp({ text }).stream(fields)).at(-1)!;
+  for (const answer of [whole, streamed]) {
+    expect((answer['choices'] as Json[])[0]).toMatchObject({
+      finish_reason: 'length',
+      meta_info: { finish_reason: { type: 'length', length: 0 }, completion_tokens: 0 },
+    });
+    expect(answer).toMatchObject({
+      timings: { prompt_ms: 10, predicted_n: 0, predicted_ms: 0 },
+      metrics: { tokens_per_second: 0, time_to_first_token_ms: null },
+    });
+  }
+  expect(whole['usage']).toMatchObject({ completion_tokens: 0 });
 });
 
 test('nothing of a dialect is told unless it is asked for', async () => {
