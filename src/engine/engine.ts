@@ -184,8 +184,15 @@ export interface ModelText {
    *   rendered chat has its own already
    */
   encode(text: string, options: { readonly addSpecialTokens: boolean }): readonly TokenId[];
-  /** The same for a text of any length, which others need not wait for. */
-  encodePrompt(text: string, options: { readonly addSpecialTokens: boolean }): Promise<readonly TokenId[]>;
+  /**
+   * The ids of each of several texts, of any length, which others need not wait for.
+   * @throws AppError `overloaded` when too much text waits; AbortedError
+   */
+  encodeAll(
+    texts: readonly string[],
+    options: { readonly addSpecialTokens: boolean },
+    signal?: AbortSignal,
+  ): Promise<readonly (readonly TokenId[])[]>;
   /** The text of a single token within others, special ones included; parts of characters are replacement characters. */
   tokenText(token: TokenId): string;
   /** Bytes of a single token within others, special ones included; they need not be whole characters. */

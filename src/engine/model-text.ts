@@ -21,8 +21,13 @@ export class TokenizerText implements ModelText {
     return this.#tokenizer.encode(text, options);
   }
 
-  async encodePrompt(text: string, options: EncodeOptions): Promise<readonly TokenId[]> {
-    return (this.#prompts ?? this.#tokenizer).encode(text, options);
+  async encodeAll(
+    texts: readonly string[],
+    options: EncodeOptions,
+    signal?: AbortSignal,
+  ): Promise<readonly (readonly TokenId[])[]> {
+    if (this.#prompts === null) return texts.map((text) => this.encode(text, options));
+    return await this.#prompts.encode(texts, options, signal);
   }
 
   tokenText(token: TokenId): string {

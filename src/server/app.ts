@@ -7,7 +7,6 @@ import { createApiKeyCheck } from './api-keys.ts';
 import type { AppEnv } from './app-env.ts';
 import { randomSeed } from './choice-seed.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { type ErrorReply, errorReply } from './error-response.ts';
 import { createFailureReport } from './failure-report.ts';
 import { GENERATION_PATHS, GenerationService } from './generation-service.ts';
@@ -16,6 +15,7 @@ import type { Logger } from './logger.ts';
 import type { ServerMetrics } from './metrics.ts';
 import { requestIdFromHeader } from './request-id.ts';
 import type { RequestTracer } from './request-tracer.ts';
+import { RequestTurns } from './request-turns.ts';
 import { addDescriptionRoutes, DESCRIPTION_PATHS } from './routes/api-description.ts';
 import { addDrafterRoutes } from './routes/drafters.ts';
 import { addGenerationRoutes } from './routes/generation.ts';
@@ -38,7 +38,7 @@ export interface AppOptions {
   readonly tracer?: RequestTracer | null;
   readonly version: string;
   /** Shared with whatever else takes requests. Default: one for these routes alone. */
-  readonly concurrency?: ConcurrencyLimit;
+  readonly turns?: RequestTurns;
   /** What measures drafters, for callers with a key; never without keys. Default: nothing. */
   readonly validation?: ValidationJobs | null;
   /** What the server was started with, by option, for who may ask; nothing secret. Default: nothing. */
@@ -91,14 +91,14 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     await next();
   });
 
-  const concurrency = options.concurrency ?? new ConcurrencyLimit(config.maxRequestsPerKey);
-  addGenerationRoutes(app, { service, concurrency, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
+  const turns = options.turns ?? new RequestTurns(config);
+  addGenerationRoutes(app, { service, turns, maxBodyBytes: config.limits.maxBodyBytes, reportFailure });
   addModelRoutes(app, service);
   const allowSwap = config.allowDrafterSwap && config.apiKeys.length > 0;
   addDrafterRoutes(app, { service, allowSwap, maxBodyBytes: config.limits.maxBodyBytes });
   const jobs = config.apiKeys.length > 0 ? (options.validation ?? null) : null;
   addValidationRoutes(app, { service, jobs, maxBodyBytes: config.limits.maxBodyBytes });
-  addTextRoutes(app, { service, maxBodyBytes: config.limits.maxBodyBytes });
+  addTextRoutes(app, { service, turns, maxBodyBytes: config.limits.maxBodyBytes });
   addServerInfoRoutes(app, { service, version, serverArguments: options.serverArguments ?? {} });
   addOperationRoutes(app, { service, metrics, version });
   addDescriptionRoutes(app, { version, limits: config.limits });

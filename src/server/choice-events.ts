@@ -1,10 +1,10 @@
 /** Runs all choices of a request side by side and hands out their events in order of arrival. */
 import { abortWith } from '../core/abort-with.ts';
-import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type { DecodeEvent } from '../core/decode-event.ts';
 import { type GenerationPlan, paramNames } from './generation-plan.ts';
 import { nameParam } from './name-param.ts';
+import { abortReason } from './request-turns.ts';
 
 export interface ChoiceEvent {
   readonly choice: number;
@@ -14,26 +14,13 @@ export interface ChoiceEvent {
 type Arrival = ChoiceEvent | { readonly choice: number; readonly ended: true } | { readonly error: unknown };
 
 /**
- * Each iterator has at most one event under way, so a consumer that waits holds the engine back too. Leaving early,
- * a failure of one choice, and the signal all stop every choice.
- * @param timeoutMs for all of it; null: any
- * @throws AppError what the engine throws, with the prompt's field named where the prompt is at fault; `aborted` when
- *   the signal ended the answer; `timeout`; `unavailable` when the engine ended it.
+ * Each iterator has at most one event under way; what a consumer that waits has not taken is kept by the engine, which goes
+ * on. Leaving early, a failure of one choice, and the signal all stop every choice.
+ * @throws AppError what the engine throws, with the prompt's field named where the prompt is at fault; the signal's reason
+ *   when that is one, else `aborted` when the signal ended the answer; `unavailable` when the engine ended it.
  */
-export async function* runChoices(
-  plan: GenerationPlan,
-  signal: AbortSignal,
-  timeoutMs: number | null = null,
-): AsyncGenerator<ChoiceEvent, void, undefined> {
+export async function* runChoices(plan: GenerationPlan, signal: AbortSignal): AsyncGenerator<ChoiceEvent, void, undefined> {
   const stop = new AbortController();
-  let timedOut = false;
-  const timer =
-    timeoutMs === null
-      ? undefined
-      : setTimeout(() => {
-          timedOut = true;
-          stop.abort();
-        }, timeoutMs);
   using _ = abortWith(stop, signal);
   const iterators: AsyncIterator<DecodeEvent>[] = [];
   const arrivals: Arrival[] = [];
@@ -52,6 +39,8 @@ export async function* runChoices(
     for (const request of plan.requests) iterators.push(plan.engine.generate(request, stop.signal)[Symbol.asyncIterator]());
     for (const choice of iterators.keys()) pull(choice);
     for (let open = iterators.length; open > 0; ) {
+      // A reader who is too slow for the time that it has is not told the rest, either.
+      if (signal.reason instanceof AppError) throw signal.reason;
       const arrival = arrivals.shift();
       if (arrival === undefined) {
         await new Promise<void>((resolve) => {
@@ -62,8 +51,7 @@ export async function* runChoices(
       } else if ('ended' in arrival) {
         open -= 1;
       } else {
-        if (arrival.event.type === 'finish' && arrival.event.reason === 'aborted')
-          throw timedOut ? timeoutError(timeoutMs ?? 0) : abortError(signal);
+        if (arrival.event.type === 'finish' && arrival.event.reason === 'aborted') throw endReason(signal);
         yield arrival;
         pull(arrival.choice);
       }
@@ -71,7 +59,6 @@ export async function* runChoices(
   } catch (error) {
     throw nameParam(error, paramNames(plan));
   } finally {
-    clearTimeout(timer);
     stop.abort();
     await Promise.allSettled(iterators.map((iterator) => iterator.return?.()));
   }
@@ -114,14 +101,7 @@ async function* resume<Event>(
   }
 }
 
-function timeoutError(timeoutMs: number): AppError {
-  return new AppError(
-    'timeout',
-    `Expected an answer that ends within ${timeoutMs / 1000} s, got a longer one. Ask for fewer tokens, or later.`,
-  );
-}
-
-function abortError(signal: AbortSignal): AppError {
-  if (signal.aborted) return new AbortedError('The request', signal.reason);
+function endReason(signal: AbortSignal): AppError {
+  if (signal.aborted) return abortReason(signal);
   return new AppError('unavailable', 'Expected to finish the answer, got a shutdown of the server. Send the request again.');
 }

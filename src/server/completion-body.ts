@@ -15,11 +15,9 @@ export function createCompletionBodyParser(limits: RequestLimits): ParseBody {
     return {
       params,
       promptCount: prompts.length,
-      async prepare(engine) {
-        const texts = prompts.filter((prompt) => typeof prompt === 'string');
-        checkTextLength(texts, engine.info, 'prompt');
+      async prepare(engine, signal) {
         return {
-          prompts: await Promise.all(prompts.map((prompt) => encodePrompt(engine, prompt, params.addSpecialTokens ?? true))),
+          prompts: await encodePrompts(engine, prompts, params.addSpecialTokens ?? true, signal),
           format: completionFormat({ engine, params, echo }),
           structure: params.structure?.structure ?? null,
           structureAfter: null,
@@ -29,8 +27,19 @@ export function createCompletionBodyParser(limits: RequestLimits): ParseBody {
   };
 }
 
-async function encodePrompt(engine: Engine, prompt: Prompt, addSpecialTokens: boolean): Promise<EncodedPrompt> {
-  if (typeof prompt === 'string') return { text: prompt, tokens: await engine.text.encodePrompt(prompt, { addSpecialTokens }) };
-  checkTokenRange('prompt', prompt, engine.info);
-  return { text: null, tokens: prompt };
+/** Prompts are all texts, or all token ids. */
+async function encodePrompts(
+  engine: Engine,
+  prompts: readonly Prompt[],
+  addSpecialTokens: boolean,
+  signal: AbortSignal,
+): Promise<readonly EncodedPrompt[]> {
+  const texts = prompts.filter((prompt) => typeof prompt === 'string');
+  checkTextLength(texts, engine.info, 'prompt');
+  const encoded = await engine.text.encodeAll(texts, { addSpecialTokens }, signal);
+  return prompts.map((prompt, i) => {
+    if (typeof prompt === 'string') return { text: prompt, tokens: encoded[i]! };
+    checkTokenRange('prompt', prompt, engine.info);
+    return { text: null, tokens: prompt };
+  });
 }

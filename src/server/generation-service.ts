@@ -81,8 +81,8 @@ export class GenerationService {
     }
     const { limits } = this.#options.config;
     checkAnswerTokens(params, promptCount, info, limits);
-    const tokenRules = toTokenRules(params.rules, engine);
-    const { prompts: whole, format, ...structure } = await parsed.prepare(engine);
+    const tokenRules = await toTokenRules(params.rules, engine, signal);
+    const { prompts: whole, format, ...structure } = await parsed.prepare(engine, signal);
     const rules = { ...tokenRules, ...structure };
     const prompts = whole.map((prompt) => truncate(prompt, params, info));
     const maxTokens = answerTokens({ format, params, prompts }, info, limits);
@@ -105,13 +105,13 @@ export class GenerationService {
 
   /**
    * The prompts of a body, as the model would get them.
-   * @throws AppError what cannot be served, and why.
+   * @throws AppError what cannot be served, and why; AbortedError
    */
-  async render(kind: GenerationKind, body: unknown): Promise<readonly EncodedPrompt[]> {
+  async render(kind: GenerationKind, body: unknown, signal: AbortSignal): Promise<readonly EncodedPrompt[]> {
     const engine = this.readyEngine();
     const parsed = this.#parse[kind](body);
     checkModel(parsed.params.model, engine.info);
-    const { prompts } = await parsed.prepare(engine);
+    const { prompts } = await parsed.prepare(engine, signal);
     return prompts.map((prompt) => truncate(prompt, parsed.params, engine.info));
   }
 
@@ -142,8 +142,8 @@ export class GenerationService {
 
   #events(plan: GenerationPlan, record: AnswerRecord, signal: AbortSignal) {
     record.begin(plan);
-    const { config, metrics, clock } = this.#options;
-    return record.observe(runChoices(plan, signal, config.requestTimeoutMs), metrics, clock);
+    const { metrics, clock } = this.#options;
+    return record.observe(runChoices(plan, signal), metrics, clock);
   }
 
   #head(plan: GenerationPlan): AnswerHead {

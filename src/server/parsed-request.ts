@@ -7,8 +7,8 @@ import type { GenerationParams } from './schemas/generation-fields.ts';
 export interface ParsedRequest {
   readonly params: GenerationParams;
   readonly promptCount: number;
-  /** @throws AppError for what this engine cannot take */
-  prepare(engine: Engine): Promise<PreparedRequest>;
+  /** @throws AppError for what this engine cannot take; AbortedError */
+  prepare(engine: Engine, signal: AbortSignal): Promise<PreparedRequest>;
 }
 
 /** What an engine is given, what the answer must match and from where on, and the shape that it gets. */

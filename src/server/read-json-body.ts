@@ -7,10 +7,11 @@ import { jsonDepth } from './json-depth.ts';
 const MAX_JSON_DEPTH = 128;
 
 /**
- * The body as parsed JSON, read no further than the limit.
- * @throws HttpError 415 for another content type, 413 for too many bytes; AppError `invalid_request` for what is no JSON.
+ * The body as parsed JSON, read no further than the limit, and no longer than somebody waits for the answer.
+ * @throws HttpError 415 for another content type, 413 for too many bytes; AppError `invalid_request` for what is no JSON;
+ *   AbortedError
  */
-export async function readJsonBody(request: Request, maxBytes: number): Promise<unknown> {
+export async function readJsonBody(request: Request, maxBytes: number, signal?: AbortSignal): Promise<unknown> {
   const contentType = request.headers.get('content-type');
   if (!isJson(contentType)) {
     // Refusing the other types also keeps web pages from sending requests that need no CORS permission.
@@ -20,7 +21,7 @@ export async function readJsonBody(request: Request, maxBytes: number): Promise<
       { details: { code: 'unsupported_media_type' } },
     );
   }
-  return parseJson(await readText(request, maxBytes), 'a JSON object as the body');
+  return parseJson(await readText(request, maxBytes, signal), 'a JSON object as the body');
 }
 
 /** @throws AppError `invalid_request` when the text is no JSON, or too deep to be walked through safely. */
@@ -47,24 +48,32 @@ function isJson(contentType: string | null): boolean {
   return contentType !== null && /^application\/json\s*(?:;|$)/i.test(contentType.trim());
 }
 
-async function readText(request: Request, maxBytes: number): Promise<string> {
+async function readText(request: Request, maxBytes: number, signal: AbortSignal | undefined): Promise<string> {
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body?.getReader();
-  while (reader !== undefined) {
-    const { done, value } = await reader.read().catch((error: unknown) => {
-      // A body stops before its end only when the connection does.
-      throw new AbortedError('Reading the body', error);
-    });
-    if (done) break;
-    size += value.byteLength;
-    if (size > maxBytes) {
-      // The rest is the transport's to drop; waiting for it would be reading it.
-      reader.cancel().catch(() => undefined);
-      throw tooLarge(maxBytes);
+  // A body stops before its end only when the connection does, or when it is given up.
+  const aborted = (cause: unknown) => new AbortedError('Reading the body', cause);
+  const giveUp = (): void => void reader?.cancel().catch(() => undefined);
+  signal?.addEventListener('abort', giveUp, { once: true });
+  try {
+    while (reader !== undefined) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        throw aborted(error);
+      });
+      if (signal?.aborted) throw aborted(signal.reason);
+      if (done) break;
+      size += value.byteLength;
+      if (size > maxBytes) {
+        // The rest is the transport's to drop; waiting for it would be reading it.
+        giveUp();
+        throw tooLarge(maxBytes);
+      }
+      chunks.push(value);
     }
-    chunks.push(value);
+  } finally {
+    signal?.removeEventListener('abort', giveUp);
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));

@@ -17,6 +17,8 @@ export interface RequestLimits {
   /** Entries of `logit_bias`. */
   readonly maxLogitBias: number;
   readonly maxBadWords: number;
+  /** UTF-16 units of all of them together. */
+  readonly maxBadWordsLength: number;
   readonly maxAllowedTokenIds: number;
   /** UTF-16 units of a schema, pattern, grammar or of all choices together. */
   readonly maxGrammarLength: number;
@@ -86,6 +88,7 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
     maxMessages: 2048,
     maxLogitBias: 1024,
     maxBadWords: 256,
+    maxBadWordsLength: 16_384,
     maxAllowedTokenIds: 16_384,
     maxGrammarLength: 65_536,
     maxChoiceTexts: 1024,

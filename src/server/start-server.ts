@@ -6,11 +6,11 @@ import { AppError } from '../core/app-error.ts';
 import { createApiKeyCheck } from './api-keys.ts';
 import { type AppOptions, createApp, createGenerationService } from './app.ts';
 import { systemClock } from './clock.ts';
-import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { createFailureReport } from './failure-report.ts';
 import { HttpError } from './http-error.ts';
 import { createOriginCheck } from './origin-check.ts';
 import { newRequestId } from './request-id.ts';
+import { RequestTurns } from './request-turns.ts';
 import { attachWebSocket, rejectUpgrade } from './websocket/upgrade.ts';
 
 export interface StartServerOptions extends AppOptions {
@@ -44,8 +44,8 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     const reply = reportFailure(malformed(400, reason), requestId);
     return Response.json(reply.body, { status: reply.status, headers: { ...reply.headers, 'x-request-id': requestId } });
   };
-  const concurrency = new ConcurrencyLimit(config.maxRequestsPerKey);
-  const app = createApp({ ...options, concurrency });
+  const turns = new RequestTurns(config);
+  const app = createApp({ ...options, turns });
   const listener = getRequestListener(
     (request, env) => {
       const { headers, httpVersion } = env.incoming;
@@ -72,7 +72,7 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     status: options.status,
     config,
     service: createGenerationService(options),
-    concurrency,
+    turns,
     checkKey: createApiKeyCheck(config.apiKeys),
     checkOrigin: createOriginCheck({ host, port, allowedOrigins: config.allowedOrigins }),
     reportFailure,

@@ -3,18 +3,19 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { type EncodeOptions, loadTokenizer } from './tokenizer.ts';
 
 export interface EncodeRequest {
-  readonly id: number;
-  readonly text: string;
+  readonly texts: readonly string[];
   readonly options: EncodeOptions;
 }
 
+/** Replies come in the order of the requests. */
 export interface EncodeReply {
-  readonly id: number;
-  readonly ids: Uint32Array<ArrayBuffer>;
+  /** Of each text. */
+  readonly ids: readonly Uint32Array<ArrayBuffer>[];
 }
 
 const tokenizer = await loadTokenizer(workerData as string);
-parentPort?.on('message', ({ id, text, options }: EncodeRequest) => {
-  const ids = Uint32Array.from(tokenizer.encode(text, options));
-  parentPort?.postMessage({ id, ids } satisfies EncodeReply, [ids.buffer]);
+parentPort?.on('message', ({ texts, options }: EncodeRequest) => {
+  const ids = texts.map((text) => Uint32Array.from(tokenizer.encode(text, options)));
+  const buffers = ids.map(({ buffer }) => buffer);
+  parentPort?.postMessage({ ids } satisfies EncodeReply, buffers);
 });

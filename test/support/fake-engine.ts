@@ -141,7 +141,7 @@ export class FakeEngine implements Engine {
     const tokenText = (token: TokenId) => `<${token}>`;
     return {
       encode,
-      encodePrompt: async (text, options) => encode(text, options),
+      encodeAll: async (texts, options) => texts.map((text) => encode(text, options)),
       tokenText,
       tokenBytes,
       isSpecial: special,

@@ -11,7 +11,8 @@ export function createChatBodyParser({ limits, reasoningParser }: Pick<ServerCon
     return {
       params: request.params,
       promptCount: 1,
-      prepare: (engine) => prepareChat(request, engine, reasoningParser, limits.maxGrammarLength),
+      prepare: (engine, signal) =>
+        prepareChat(request, engine, { parser: reasoningParser, maxGrammarLength: limits.maxGrammarLength, signal }),
     };
   };
 }

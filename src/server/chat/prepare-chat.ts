@@ -10,12 +10,21 @@ import { templateVariables } from './template-fields.ts';
 import { toolStructure } from './tool-structure.ts';
 import { tellTools } from './tools-in-words.ts';
 
-/** @throws AppError `invalid_request` for what this model cannot do, `context_length_exceeded` for more than fits by far */
+export interface PrepareChatOptions {
+  readonly parser: ReasoningParser;
+  /** Of the structure that tools make. */
+  readonly maxGrammarLength: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * @throws AppError `invalid_request` for what this model cannot do, `context_length_exceeded` for more than fits by far;
+ *   AbortedError
+ */
 export async function prepareChat(
   request: ChatRequest,
   engine: Engine,
-  parser: ReasoningParser,
-  maxGrammarLength: number,
+  { parser, maxGrammarLength, signal }: PrepareChatOptions,
 ): Promise<PreparedRequest> {
   const { messages, params, template, toolUse } = request;
   const { info } = engine;
@@ -46,9 +55,9 @@ export async function prepareChat(
       asked ?? toolUse?.choice,
     );
   }
-  const tokens = await engine.text.encodePrompt(text, { addSpecialTokens: params.addSpecialTokens ?? false });
+  const [tokens] = await engine.text.encodeAll([text], { addSpecialTokens: params.addSpecialTokens ?? false }, signal);
   return {
-    prompts: [{ text, tokens }],
+    prompts: [{ text, tokens: tokens! }],
     format: chatFormat({
       engine,
       params,

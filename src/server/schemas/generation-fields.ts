@@ -159,7 +159,7 @@ export function toGenerationParams(
     cacheSalt: fields.cache_salt ?? null,
     addSpecialTokens: fields.add_special_tokens ?? null,
     truncatePromptTokens: fields.truncate_prompt_tokens ?? null,
-    rules: toRuleParams(fields, maxTokens),
+    rules: toRuleParams(fields, maxTokens, limits),
     structure: toStructure(fields, limits),
     details: toAnswerDetails(fields, logprobs),
   };

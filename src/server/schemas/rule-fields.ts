@@ -33,7 +33,10 @@ export function ruleFields(limits: RequestLimits) {
     min_tokens: z.int().min(0).nullish().describe('a whole number from 0'),
     bad_words: boundedArray(z.string().regex(/\S/).max(limits.maxStopLength), limits.maxBadWords, 0)
       .nullish()
-      .describe(`a list of up to ${limits.maxBadWords} words, each of 1 to ${limits.maxStopLength} characters and not blank`),
+      .describe(
+        `a list of up to ${limits.maxBadWords} words, each of 1 to ${limits.maxStopLength} characters and not blank, ` +
+          `and of ${limits.maxBadWordsLength} together`,
+      ),
     allowed_token_ids: boundedArray(z.int().min(0), limits.maxAllowedTokenIds)
       .nullish()
       .describe(`a list of 1 to ${limits.maxAllowedTokenIds} token ids`),
@@ -49,12 +52,19 @@ export interface RuleParams extends Omit<TokenRules, 'badWords' | 'structure' | 
 
 /**
  * @param maxTokens null: what the context leaves
- * @throws AppError `invalid_request` for fields that contradict each other
+ * @throws AppError `invalid_request` for fields that contradict each other, or are too long together
  */
-export function toRuleParams(fields: RuleFields, maxTokens: number | null): RuleParams {
+export function toRuleParams(
+  fields: RuleFields,
+  maxTokens: number | null,
+  { maxBadWordsLength }: Pick<RequestLimits, 'maxBadWordsLength'>,
+): RuleParams {
   const minTokens = fields.min_tokens ?? 0;
   if (maxTokens !== null && minTokens > maxTokens)
     throw fieldError('min_tokens', `at most max_tokens (${maxTokens})`, minTokens);
+  const length = (fields.bad_words ?? []).reduce((sum, word) => sum + word.length, 0);
+  if (length > maxBadWordsLength)
+    throw fieldError('bad_words', `words of at most ${maxBadWordsLength} characters together`, length);
   return {
     allowedTokenIds: fields.allowed_token_ids ?? null,
     logitBias: new Map(Object.entries(fields.logit_bias ?? {}).map(([id, bias]) => [Number(id), bias])),
@@ -68,21 +78,29 @@ export function toRuleParams(fields: RuleFields, maxTokens: number | null): Rule
 
 /**
  * The rules in the tokens of an engine.
- * @throws AppError `invalid_request` for ids that are not its own, and for words that it cannot write
+ * @throws AppError `invalid_request` for ids that are not its own, and for words that it cannot write; AbortedError
  */
-export function toTokenRules(
+export async function toTokenRules(
   { badWords, ...rules }: RuleParams,
   engine: Engine,
-): Omit<TokenRules, 'structure' | 'structureAfter'> {
+  signal: AbortSignal,
+): Promise<Omit<TokenRules, 'structure' | 'structureAfter'>> {
   checkTokenRange('allowed_token_ids', rules.allowedTokenIds ?? [], engine.info);
   checkTokenRange('logit_bias', rules.logitBias.keys(), engine.info);
-  return { ...rules, badWords: badWords.flatMap((word, i) => wordTokens(word, `bad_words[${i}]`, engine)) };
+  return { ...rules, badWords: await wordTokens(badWords, engine, signal) };
 }
 
-/** At the beginning of a text and behind a blank, where most vocabularies write a word differently. */
-function wordTokens(word: string, param: string, engine: Engine): readonly (readonly TokenId[])[] {
-  const text = word.trimStart();
-  const [bare, spaced] = [text, ` ${text}`].map((spelled) => engine.text.encode(spelled, { addSpecialTokens: false }));
-  if (bare!.length === 0) throw fieldError(param, 'a word that the vocabulary can write', word);
-  return spaced!.join() === bare!.join() ? [bare!] : [bare!, spaced!];
+/** Each at the beginning of a text and behind a blank, where most vocabularies write a word differently. */
+async function wordTokens(
+  words: readonly string[],
+  engine: Engine,
+  signal: AbortSignal,
+): Promise<readonly (readonly TokenId[])[]> {
+  const spellings = words.map((word) => word.trimStart()).flatMap((text) => [text, ` ${text}`]);
+  const tokens = await engine.text.encodeAll(spellings, { addSpecialTokens: false }, signal);
+  return words.flatMap((word, i) => {
+    const [bare, spaced] = [tokens[2 * i]!, tokens[2 * i + 1]!];
+    if (bare.length === 0) throw fieldError(`bad_words[${i}]`, 'a word that the vocabulary can write', word);
+    return spaced.join() === bare.join() ? [bare] : [bare, spaced];
+  });
 }

@@ -5,13 +5,13 @@ import { AppError } from '../../core/app-error.ts';
 import { AccessEntry } from '../access-log.ts';
 import type { Caller } from '../api-keys.ts';
 import type { Clock } from '../clock.ts';
-import type { ConcurrencyLimit } from '../concurrency-limit.ts';
 import { CLOSE_CODE, errorReply } from '../error-response.ts';
 import type { ReportFailure } from '../failure-report.ts';
 import type { GenerationKind, GenerationService } from '../generation-service.ts';
 import type { Logger } from '../logger.ts';
 import { newRequestId } from '../request-id.ts';
 import type { RequestTracer, TraceHeaders } from '../request-tracer.ts';
+import { type RequestTurn, type RequestTurns, whileWaitedFor } from '../request-turns.ts';
 import { fieldError } from '../schemas/parse-request.ts';
 import type { WebSocketLimits } from '../server-config.ts';
 import { parseClientFrame } from './client-frame.ts';
@@ -20,7 +20,7 @@ export interface ConnectionOptions {
   readonly kind: GenerationKind;
   readonly path: string;
   readonly service: GenerationService;
-  readonly concurrency: ConcurrencyLimit;
+  readonly turns: RequestTurns;
   readonly caller: Caller;
   readonly limits: WebSocketLimits;
   readonly reportFailure: ReportFailure;
@@ -109,27 +109,28 @@ export class WebSocketConnection {
 
   /** Answers one request; whatever happens, it ends with a `done` frame. Never rejects. */
   async #run(requestId: string, body: Readonly<Record<string, unknown>>, abort: AbortController): Promise<void> {
-    const { kind, path, service, logger, clock, tracer, traceHeaders } = this.#options;
+    const { kind, path, service, turns, caller, logger, clock, tracer, traceHeaders } = this.#options;
     const start = { requestId, transport: 'ws', method: 'GET', path } as const;
     const access = new AccessEntry(start, { logger, clock, trace: tracer?.begin(start, traceHeaders) ?? null });
     using _ = abortWith(abort, this.#closed.signal);
-    const { signal } = abort;
     let done: object = { type: 'done', request_id: requestId };
     let log: readonly [status: number, errorCode?: string] = [200];
-    let leave = (): void => undefined;
+    let turn: RequestTurn | null = null;
     try {
-      leave = this.#options.concurrency.enter(this.#options.caller);
+      turn = turns.begin(caller, abort.signal);
+      const { signal } = turn;
       if (this.#isDraining) {
         throw new AppError('unavailable', 'Expected a running server, got one that is shutting down. Try another one.');
       }
       if ('stream' in body && body['stream'] !== true)
         throw fieldError('stream', 'true or absent on a WebSocket', body['stream']);
-      const plan = await service.plan(kind, { ...body, stream: true, request_id: requestId }, requestId, signal);
+      const request = { ...body, stream: true, request_id: requestId };
+      const plan = await whileWaitedFor(signal, () => service.plan(kind, request, requestId, signal));
       for await (const chunk of await service.stream(plan, access.record, signal)) {
         await this.#send({ ...chunk, request_id: requestId });
       }
     } catch (error) {
-      if (signal.aborted) {
+      if (abort.signal.aborted) {
         done = { ...done, cancelled: true };
         log = [499, 'aborted'];
       } else {
@@ -138,7 +139,7 @@ export class WebSocketConnection {
         await this.#send({ ...reply.body, request_id: requestId });
       }
     }
-    leave();
+    turn?.[Symbol.dispose]();
     // Before the frame, so that a client that has read it may use the id again.
     this.#running.delete(requestId);
     this.#lastActivity = clock.monotonicMs();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { AbortedError } from '../../../src/core/aborted-error.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { DEFAULT_SERVER_CONFIG, type ServerConfig } from '../../../src/server/server-config.ts';
 import { Gate } from '../../support/gate.ts';
@@ -45,6 +46,21 @@ describe('requests of one caller at a time', () => {
       await response.text();
     }
   });
+
+  test.each(['/tokenize', '/detokenize', '/v1/completions/render', '/v1/chat/completions/render'])(
+    'are those for %s, too',
+    async (path) => {
+      const gate = new Gate();
+      const { app, complete, engine } = setUp({ maxRequestsPerKey: 1 }, { beforeStep: () => gate.opened });
+      const running = complete({ prompt: 'x' });
+      await until('one runs', () => engine.load().running === 1);
+      expect((await post(app, path, {})).status).toBe(429);
+      gate.open();
+      await running;
+      expect((await post(app, path, {})).status).toBe(400);
+      expect((await complete({ prompt: 'x' })).status).toBe(200);
+    },
+  );
 
   test('last as long as their stream, and end when the reader leaves', async () => {
     const gate = new Gate();
@@ -139,6 +155,37 @@ describe('a request that takes too long', () => {
     setTimeout(() => gate.open(), TIMEOUT_MS + 50);
     expect(response.status).toBe(200);
     expect(ssePayloads(await response.text()).at(-1)).toMatchObject({ error: { code: 'timeout' } });
+  });
+
+  test('has its time from its arrival on, not from its first step', async () => {
+    const checkRules = (_: unknown, signal?: AbortSignal) =>
+      new Promise<void>((_, reject) => {
+        signal?.addEventListener('abort', () => reject(new AbortedError('Compiling a structure')));
+      });
+    const { complete, engine } = setUp({ requestTimeoutMs: TIMEOUT_MS }, { checkRules });
+    const response = await complete({ prompt: 'x', structured_outputs: { json_object: true } });
+    expect(response.status).toBe(408);
+    expect(engine.requests).toEqual([]);
+  });
+
+  test('is 408 when its body does not come to an end', async () => {
+    const { app } = setUp({ requestTimeoutMs: TIMEOUT_MS });
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('{"prompt":')) });
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body, duplex: 'half' };
+    expect((await app.request('/v1/completions', init as RequestInit)).status).toBe(408);
+  });
+
+  test('does not tell the rest to a reader who was too slow', async () => {
+    const { complete, engine } = setUp({ requestTimeoutMs: TIMEOUT_MS });
+    // As an engine that has run ahead of the reader, and has the whole answer.
+    const generate = engine.generate.bind(engine);
+    engine.generate = (request) => generate(request, new AbortController().signal);
+    const stream = (await complete({ prompt: 'x', max_tokens: 9, stream: true })).body!.getReader();
+    await stream.read();
+    await new Promise((resolve) => setTimeout(resolve, 2 * TIMEOUT_MS));
+    const { value } = await stream.read();
+    expect(ssePayloads(new TextDecoder().decode(value))).toMatchObject([{ error: { code: 'timeout' } }]);
   });
 
   test('is another one than one whose time suffices', async () => {

@@ -231,6 +231,7 @@ describe('the fields of both routes', () => {
     ['min_tokens', 17],
     ['bad_words', 'no'],
     ['bad_words', Array.from({ length: 257 }, () => 'x')],
+    ['bad_words', Array.from({ length: 17 }, () => 'x'.repeat(1000))],
     ['allowed_token_ids', []],
     ['allowed_token_ids', Array.from({ length: 16_385 }, () => 1)],
     ['prompt_logprobs', 21],
