@@ -1,4 +1,5 @@
 /** A load test from its script to its exit code. */
+import { setMaxListeners } from 'node:events';
 import { AppError } from '../core/app-error.ts';
 import { bundleScript, bundleWorker } from './bundle-script.ts';
 import { scenarioPlan, vusAtOnce } from './executors/scenario-plan.ts';
@@ -73,6 +74,7 @@ export async function runLoadTest(options: LoadTestOptions): Promise<LoadTestRes
     testStarted: Date.now(),
     keepConnections: true,
     onMessage: (message) => (test === null ? void early.push(message) : test.onMessage(message)),
+    onDeath: (error) => test?.onDeath(error),
   };
   let test: LoadTest | null = null;
   const early: VuMessage[] = [];
@@ -103,6 +105,8 @@ class LoadTest {
 
   constructor(given: LoadTestOptions, base: VirtualUserOptions, main: VirtualUser, options: TestOptions) {
     const { info } = main;
+    // Every scenario waits for it.
+    setMaxListeners(0, this.#stop.signal);
     this.#given = given;
     this.#main = main;
     this.#options = options;
@@ -150,7 +154,7 @@ class LoadTest {
               data,
               signal: this.#stop.signal,
               onEnd: (outcome) => this.#ended(outcome),
-              onDrop: (facts) => this.#drop(facts),
+              onDrop: (facts, count) => this.#drop(facts, count),
               onFailure: (error) => this.#end(EXIT.scriptError, String(error)),
             }),
           ),
@@ -187,6 +191,11 @@ class LoadTest {
     }
   }
 
+  /** What it would have measured is missing in every figure. */
+  onDeath(error: Error): void {
+    this.#end(EXIT.scriptError, `a virtual user has died: ${error.message}`);
+  }
+
   async #setup(): Promise<unknown> {
     if (!this.#main.info.functions.includes('setup') || this.#stop.signal.aborted) return null;
     const { result } = await this.#once({ kind: 'setup' }, this.#options.setupTimeout, EXIT.setupTimeout);
@@ -221,9 +230,10 @@ class LoadTest {
     else this.#log('error', error.message);
   }
 
-  #drop({ name, tags }: ScenarioFacts): void {
-    this.#dropped += 1;
-    this.#metrics.record({ metric: 'dropped_iterations', value: 1, tags: { ...this.#options.tags, ...tags, scenario: name } });
+  /** Tagged as in k6: with the scenario's name, and with none of its own tags. */
+  #drop({ name }: ScenarioFacts, count: number): void {
+    this.#dropped += count;
+    this.#metrics.record({ metric: 'dropped_iterations', value: count, tags: { ...this.#options.tags, scenario: name } });
   }
 
   #look(): void {

@@ -16,7 +16,7 @@ export interface ScenarioRunOptions {
   /** Aborted: everything ends now. */
   readonly signal: AbortSignal;
   readonly onEnd: (outcome: JobOutcome) => void;
-  readonly onDrop: (scenario: ScenarioFacts) => void;
+  readonly onDrop: (scenario: ScenarioFacts, count: number) => void;
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -92,8 +92,8 @@ class ScenarioRun implements ScenarioHost {
     return null;
   }
 
-  drop(): void {
-    this.#options.onDrop(this.#facts);
+  drop(count = 1): void {
+    this.#options.onDrop(this.#facts, count);
   }
 
   #loan(user: VirtualUser): Loan {
@@ -134,6 +134,10 @@ class Loan implements ScenarioVu {
     this.#user = user;
     this.iterate = iterate;
     this.giveBack = giveBack;
+  }
+
+  get isClosed(): boolean {
+    return this.#user.isClosed;
   }
 
   interrupt(): Promise<void> {

@@ -15,6 +15,8 @@ export interface VirtualUserOptions extends Omit<VuStart, 'requests' | 'answered
   readonly workerCode: string;
   readonly keepConnections: boolean;
   readonly onMessage: (message: VuMessage) => void;
+  /** Its thread has ended though nobody has closed it: its memory ran out, or it threw where no iteration could catch it. */
+  readonly onDeath: (error: Error) => void;
 }
 
 export interface JobOutcome {
@@ -41,7 +43,7 @@ export class VirtualUser {
 
   /** @throws AppError `invalid_config` when the script's init code fails */
   static async open(options: VirtualUserOptions): Promise<VirtualUser> {
-    const { workerCode, keepConnections, onMessage, ...start } = options;
+    const { workerCode, keepConnections, onMessage, onDeath, ...start } = options;
     const { port1, port2 } = new MessageChannel();
     const answered = new SharedArrayBuffer(4);
     const agents = httpAgents(keepConnections);
@@ -53,8 +55,15 @@ export class VirtualUser {
       const end = (error: Error) => {
         port1.close();
         agents[Symbol.dispose]();
-        if (user === null) reject(error);
-        else user.#end(INTERRUPTED);
+        if (user === null) {
+          reject(error);
+          return;
+        }
+        if (!user.#isClosed) {
+          user.#isClosed = true;
+          onDeath(error);
+        }
+        user.#end(INTERRUPTED);
       };
       worker.once('error', end);
       worker.once('exit', () => end(new AppError('internal', 'The thread of a virtual user has ended')));
@@ -99,7 +108,6 @@ export class VirtualUser {
   }
 
   #end(outcome: JobOutcome): void {
-    if (outcome.interrupted) this.#isClosed = true;
     const finish = this.#finish;
     this.#finish = null;
     finish?.(outcome);

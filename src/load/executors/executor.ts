@@ -2,6 +2,8 @@
 
 /** A virtual user on loan to a scenario. */
 export interface ScenarioVu {
+  /** It was interrupted, or its thread has ended: it iterates no more. */
+  readonly isClosed: boolean;
   /** Resolves when the iteration has ended, however it did. */
   iterate(): Promise<void>;
   /** Ends a running iteration now. */
@@ -15,8 +17,8 @@ export interface ScenarioHost {
   borrow(): Promise<ScenarioVu>;
   /** One that is free at this moment; where there is none, one more is being made ready if the scenario may have it. */
   tryBorrow(): ScenarioVu | null;
-  /** An iteration that was due and found no free user. */
-  drop(): void;
+  /** Iterations that were due, and that no user was free for or that the time was too short for. */
+  drop(count?: number): void;
 }
 
 /** Resolves when no iteration will start any more and all have ended. */

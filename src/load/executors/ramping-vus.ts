@@ -55,7 +55,7 @@ class RampedLoop {
     const vu = await this.#host.borrow();
     this.#vu = vu;
     try {
-      while (!this.#isStopped && !this.#host.stopping.aborted) await vu.iterate();
+      while (!this.#isStopped && !vu.isClosed && !this.#host.stopping.aborted) await vu.iterate();
     } finally {
       clearTimeout(this.#timer);
       this.#vu = null;

@@ -22,8 +22,11 @@ class FakeHost implements ScenarioHost {
   most = 0;
   #free: number;
   #running = 0;
+  /** Iterations after which a user is gone. */
+  readonly #lives: number;
 
-  constructor(users: number, iterationMs: number) {
+  constructor(users: number, iterationMs: number, lives = Number.POSITIVE_INFINITY) {
+    this.#lives = lives;
     this.#free = users;
     this.#iterationMs = iterationMs;
   }
@@ -43,8 +46,14 @@ class FakeHost implements ScenarioHost {
   tryBorrow(): ScenarioVu | null {
     if (this.#free === 0) return null;
     this.#free -= 1;
+    let left = this.#lives;
     return {
+      get isClosed() {
+        return left === 0;
+      },
       iterate: async () => {
+        if (left === 0) return;
+        left -= 1;
         this.starts.push(Math.round(performance.now() - this.#begun));
         this.#running += 1;
         this.most = Math.max(this.most, this.#running);
@@ -58,8 +67,8 @@ class FakeHost implements ScenarioHost {
     };
   }
 
-  drop(): void {
-    this.dropped += 1;
+  drop(count = 1): void {
+    this.dropped += count;
   }
 }
 
@@ -140,6 +149,26 @@ describe('closed loops', () => {
   it('share iterations', async () => {
     const host = await ran({ executor: 'shared-iterations', vus: 2, iterations: 3 }, new FakeHost(2, 100), 5000);
     expect(host.starts).toEqual([0, 0, 100]);
+  });
+
+  it.each([
+    // Three begin before the time is over: at 0, 300 and 600 ms.
+    [{ executor: 'per-vu-iterations', vus: 2, iterations: 4, maxDuration: '700ms' }, 6, 2],
+    [{ executor: 'shared-iterations', vus: 2, iterations: 8, maxDuration: '700ms' }, 6, 2],
+    [{ executor: 'shared-iterations', vus: 2, iterations: 6, maxDuration: '5s' }, 6, 0],
+  ])('drop what the time was too short for: %j', async (given, started, dropped) => {
+    const host = await ran(given, new FakeHost(2, 300), 5000);
+    expect([host.starts.length, host.dropped]).toEqual([started, dropped]);
+  });
+
+  it.each([
+    [{ executor: 'constant-vus', vus: 2, duration: '2s' }, 0],
+    [{ executor: 'ramping-vus', startVUs: 2, stages: [{ duration: '2s', target: 2 }] }, 0],
+    [{ executor: 'per-vu-iterations', vus: 2, iterations: 5 }, 4],
+    [{ executor: 'shared-iterations', vus: 2, iterations: 10 }, 4],
+  ])('end with the users that they have: %j', async (given, dropped) => {
+    const host = await ran(given, new FakeHost(2, 100, 3), 2000);
+    expect([host.starts.length, host.dropped]).toEqual([6, dropped]);
   });
 
   it('become more and fewer', async () => {

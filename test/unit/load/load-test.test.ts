@@ -1,8 +1,10 @@
 /** The runner as a whole, on scripts that k6 would run alike. */
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { EXIT } from '../../../src/load/load-test.ts';
 import { summaryExport } from '../../../src/load/summary/summary-export.ts';
 import { runScript } from '../../support/load-script.ts';
@@ -165,6 +167,31 @@ describe('a script', () => {
     expect(data.metrics['iteration_duration']?.values['min']).toBeGreaterThanOrEqual(59);
   });
 
+  it.each([
+    ['cuts', 1006, 1],
+    ['closes with 1013', 1013, 1],
+    ['closes with 1001', 1001, 0],
+  ])('hears of a WebSocket that its peer %s', async (_, code, errors) => {
+    const sockets = new WebSocketServer({ port: 0 });
+    sockets.on('connection', (socket) => (code === 1006 ? socket.terminate() : socket.close(code, 'so')));
+    await once(sockets, 'listening');
+    const { data } = await run(
+      `
+      import { Counter } from 'k6/metrics';
+      import { WebSocket } from 'k6/websockets';
+      const heard = new Counter('heard');
+      export const options = { thresholds: { 'heard{event:error}': ['count>=0'], 'heard{event:close}': ['count==1'] } };
+      export default function () {
+        const socket = new WebSocket(__ENV.WS);
+        for (const event of ['error', 'close']) socket.addEventListener(event, () => heard.add(1, { event }));
+      }`,
+      { env: { WS: `ws://127.0.0.1:${(sockets.address() as AddressInfo).port}` } },
+    );
+    sockets.close();
+    expect(data.metrics['heard{event:error}']?.values['count']).toBe(errors);
+    expect(data.metrics['heard{event:close}']?.values['count']).toBe(1);
+  });
+
   it('sets up once, and gets what that returned', async () => {
     const { exitCode, outputs, log } = await run(`
       import { check } from 'k6';
@@ -206,12 +233,14 @@ describe('a test', () => {
   });
 
   it('counts iterations that no user was free for', async () => {
-    const { data } = await run(`
+    const { data, exitCode } = await run(`
       import { sleep } from 'k6';
-      export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: 10, duration: '1s', preAllocatedVUs: 1, tags: { load: 'x' } } }, thresholds: { 'dropped_iterations{load:x}': ['count>=0'] } };
+      export const options = { scenarios: { s: { executor: 'constant-arrival-rate', rate: 10, duration: '1s', preAllocatedVUs: 1, tags: { load: 'x' } } }, thresholds: { 'dropped_iterations{scenario:s}': ['count>=0'], 'dropped_iterations{load:x}': ['count==0'] } };
       export default function () { sleep(0.55); }`);
     const started = data.metrics['iterations']?.values['count'] ?? 0;
-    const dropped = data.metrics['dropped_iterations{load:x}']?.values['count'] ?? 0;
+    const dropped = data.metrics['dropped_iterations{scenario:s}']?.values['count'] ?? 0;
+    // As in k6, none of the scenario's own tags.
+    expect(exitCode).toBe(EXIT.ok);
     expect(started).toBeLessThanOrEqual(2);
     // What was due in a moment in which this machine stood still is not made up for.
     expect(dropped).toBeGreaterThanOrEqual(5);
@@ -242,6 +271,46 @@ describe('a test', () => {
     ],
   ])('%s', async (_, script, code) => {
     expect((await run(script)).exitCode).toBe(code);
+  });
+
+  it('ends when a user dies, in any executor, and says so', async () => {
+    for (const scenario of [
+      { executor: 'constant-vus', vus: 2, duration: '1h' },
+      { executor: 'shared-iterations', vus: 2, iterations: 9 },
+    ]) {
+      const { exitCode, log } = await run(`
+        import { sleep } from 'k6';
+        export const options = { scenarios: { s: ${JSON.stringify(scenario)} } };
+        export default function () { if (__VU === 2) Promise.reject(new Error('nobody catches it')); sleep(0.2); }`);
+      expect(exitCode).toBe(EXIT.scriptError);
+      expect(log.join('\n')).toMatch(/a virtual user has died: .*nobody catches it/);
+    }
+  });
+
+  it('knows what was measured before an iteration was cut off', async () => {
+    const { data } = await run(`
+      import http from 'k6/http';
+      import { Counter } from 'k6/metrics';
+      const asked = new Counter('asked');
+      export const options = { scenarios: { s: { executor: 'constant-vus', vus: 1, duration: '200ms', gracefulStop: '200ms' } } };
+      export default function () { asked.add(1); http.get(__ENV.URL + '/?delay=60000', { timeout: '2m' }); }`);
+    expect(data.metrics['iterations']).toBeUndefined();
+    expect(data.metrics['asked']?.values['count']).toBe(1);
+  });
+
+  it('may have many scenarios', async () => {
+    const warnings: string[] = [];
+    const listen = (warning: Error) => warnings.push(warning.name);
+    process.on('warning', listen);
+    const scenarios = Object.fromEntries(
+      Array.from({ length: 12 }, (_, i) => [`s${i}`, { executor: 'shared-iterations', startTime: '100ms' }]),
+    );
+    const { data } = await run(
+      `export const options = { scenarios: ${JSON.stringify(scenarios)} }; export default function () {}`,
+    );
+    process.off('warning', listen);
+    expect(data.metrics['iterations']?.values['count']).toBe(12);
+    expect(warnings).not.toContain('MaxListenersExceededWarning');
   });
 
   it('can be interrupted, and sums up', async () => {

@@ -87,9 +87,15 @@ export function httpModule(state: VuState, bridge: HttpBridge) {
     return response(call, result);
   };
 
+  /** What was measured before is not lost when the user is interrupted while it waits. */
+  const answersTo = (prepared: readonly Prepared[]): readonly HttpResult[] => {
+    state.flush();
+    return bridge.sync(prepared.map(({ call }) => call));
+  };
+
   const request = (method: string, url: string, body?: Body, params?: Params | null) => {
     const prepared = prepare(method, url, body, params);
-    return settle(prepared, bridge.sync([prepared.call])[0]!);
+    return settle(prepared, answersTo([prepared])[0]!);
   };
 
   return {
@@ -104,6 +110,7 @@ export function httpModule(state: VuState, bridge: HttpBridge) {
 
     async asyncRequest(method: string, url: string, body?: Body, params?: Params | null) {
       const prepared = prepare(method, url, body, params);
+      state.flush();
       const [result] = await bridge.async([prepared.call], state.pending);
       return settle(prepared, result!);
     },
@@ -115,7 +122,7 @@ export function httpModule(state: VuState, bridge: HttpBridge) {
         if (isTuple(entry)) return prepare(...entry);
         return prepare(entry.method, entry.url, entry.body, entry.params);
       });
-      const results = bridge.sync(prepared.map(({ call }) => call));
+      const results = answersTo(prepared);
       const responses = prepared.map((entry, i) => settle(entry, results[i]!));
       return Array.isArray(requests) ? responses : Object.fromEntries(names.map((name, i) => [name, responses[i]]));
     },

@@ -15,6 +15,7 @@ interface Params {
 /** Samples of a long connection are sent about this often. */
 const FLUSH_MS = 250;
 const NORMAL_CLOSURE = 1000;
+const GOING_AWAY = 1001;
 
 export function websocketsModule(state: VuState) {
   class WebSocket {
@@ -38,6 +39,7 @@ export function websocketsModule(state: VuState) {
     readonly #tags: Tags;
     readonly #listeners: { readonly name: EventName; readonly listener: Listener }[] = [];
     #flushedAt = performance.now();
+    #hasFailed = false;
 
     constructor(url: string, _protocols: null = null, params: Params | null = null) {
       requirePhase(state, 'a WebSocket', ['iteration']);
@@ -68,8 +70,10 @@ export function websocketsModule(state: VuState) {
       });
       this.#socket.on('ping', () => this.#emit('ping', {}));
       this.#socket.on('pong', () => this.#emit('pong', {}));
-      this.#socket.on('error', (error) => this.#emit('error', { error: error.message }));
+      this.#socket.on('error', (error) => this.#fail(error.message));
       this.#socket.on('close', (code, reason) => {
+        // An end that the peer did not announce as one is an error, as in k6.
+        if (code !== NORMAL_CLOSURE && code !== GOING_AWAY) this.#fail(`closed with ${code} ${reason.toString()}`.trimEnd());
         state.add('ws_session_duration', performance.now() - begun, this.#tags);
         this.#emit('close', { code, reason: reason.toString() });
         done();
@@ -89,6 +93,7 @@ export function websocketsModule(state: VuState) {
       state.add('ws_msgs_sent', 1, this.#tags);
       state.add('data_sent', typeof data === 'string' ? Buffer.byteLength(data) : data.byteLength, this.#tags);
       this.#socket.send(data);
+      state.flush();
     }
 
     close(code: number = NORMAL_CLOSURE, reason?: string): void {
@@ -101,6 +106,13 @@ export function websocketsModule(state: VuState) {
 
     addEventListener(name: EventName, listener: Listener): void {
       this.#listeners.push({ name, listener });
+    }
+
+    /** Once: what ends a connection is told before its close, by whichever of the two comes first. */
+    #fail(error: string): void {
+      if (this.#hasFailed) return;
+      this.#hasFailed = true;
+      this.#emit('error', { error });
     }
 
     #emit(type: EventName, facts: Readonly<Record<string, unknown>>): void {
