@@ -24,7 +24,7 @@ const calm = (phase: string, startSeconds: number): Scenario => ({
   duration: `${calmSeconds}s`,
   startTime: `${startSeconds}s`,
   preAllocatedVUs: 8,
-  tags: { phase },
+  tags: { phase, load: `${rate}/s` },
 });
 
 /** A full queue is an answer; anything else is a failure. */
@@ -39,7 +39,7 @@ export const options: Options = {
       iterations: 1,
       startTime: `${calmSeconds}s`,
       maxDuration: `${recoverySeconds}s`,
-      tags: { phase: 'burst' },
+      tags: { phase: 'burst', load: String(burst) },
     },
     after: calm('after', calmSeconds + recoverySeconds),
   },

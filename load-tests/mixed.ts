@@ -17,14 +17,17 @@ const prompts = loadPrompts(() => open(PROMPTS));
 /** A text that people wrote, for long prompts. */
 const notes = open('../docs/architecture.md').slice(0, settings.number('LONG_CHARACTERS', 2000));
 const categories = [...new Set(prompts.map(({ category }) => category))];
-const floor = settings.drafter === 'none' ? [] : [`med>${goals.acceptanceLength}`];
+const floor = settings.drafter === 'none' ? [] : [`avg>${goals.acceptanceLength}`];
+
+const vus = settings.number('VUS', 4);
 
 export const options: Options = {
   scenarios: {
     mixed: {
       executor: 'constant-vus',
-      vus: settings.number('VUS', 4),
+      vus,
       duration: settings.text('DURATION', '30s'),
+      tags: { load: String(vus) },
     },
   },
   thresholds: {

@@ -16,6 +16,7 @@ import { acceptanceThresholds } from './lib/thresholds.ts';
 
 /** Resident memory of the server's process, in bytes. */
 const memory = new Trend('server_memory_bytes');
+const rate = settings.number('RATE', 0.5);
 const duration = settings.text('DURATION', '30m');
 const TOLERATED_ERRORS = 10;
 
@@ -23,11 +24,12 @@ export const options: Options = {
   scenarios: {
     everything: {
       executor: 'constant-arrival-rate',
-      rate: Math.round(settings.number('RATE', 0.5) * 60),
+      rate: Math.round(rate * 60),
       timeUnit: '1m',
       duration,
       preAllocatedVUs: 8,
       maxVUs: 16,
+      tags: { load: `${rate}/s` },
     },
     watch: { executor: 'constant-arrival-rate', exec: 'watch', rate: 6, timeUnit: '1m', duration, preAllocatedVUs: 1 },
   },

@@ -15,14 +15,16 @@ import { settings } from './lib/settings.ts';
 import { acceptanceThresholds, latencyThresholds } from './lib/thresholds.ts';
 
 const QUESTIONS = 3;
+const vus = settings.number('VUS', 2);
 
 export const options: Options = {
   scenarios: {
     conversations: {
       executor: 'per-vu-iterations',
-      vus: settings.number('VUS', 2),
+      vus,
       iterations: settings.number('ITERATIONS', 4),
       maxDuration: '3m',
+      tags: { load: String(vus) },
     },
   },
   thresholds: {
@@ -30,6 +32,7 @@ export const options: Options = {
     ...latencyThresholds(),
     llm_itl: [`p(95)<${settings.number('SLO_ITL_MS', 500)}`],
     ...acceptanceThresholds(),
+    dropped_iterations: ['count==0'],
   },
 };
 

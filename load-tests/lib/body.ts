@@ -10,7 +10,8 @@ export function chatBody({ messages }: Prompt, sampling: Sampling = {}): string 
     max_tokens: settings.maxTokens,
     temperature: 0,
     stream: true,
-    stream_options: { include_usage: true },
+    // Usage in every chunk tells how many tokens a delivery has.
+    stream_options: { include_usage: true, continuous_usage_stats: true },
     ...sampling,
   });
 }

@@ -1,7 +1,7 @@
 /** A streamed chat over HTTP. k6 hands the stream over when it has ended, so times come from the server's own record in it. */
 import http from 'k6/http';
 import { CHAT_PATH, chatBody } from './body.ts';
-import { record } from './metrics.ts';
+import { record, recordRequest, requestTags } from './metrics.ts';
 import { headers, settings } from './settings.ts';
 import type { Answer, Chunk, ErrorType, Prompt, Sampling, Tags } from './types.ts';
 
@@ -14,7 +14,8 @@ export interface ChatOptions {
 
 /** Asks, and records what came of it. */
 export function chat(prompt: Prompt, { sampling = {}, tags = {}, timeout = '120s' }: ChatOptions = {}): Answer {
-  const own = { category: prompt.category, ...tags };
+  const own = requestTags(prompt, sampling, tags);
+  recordRequest(own);
   const response = http.post(settings.baseUrl + CHAT_PATH, chatBody(prompt, sampling), {
     headers: headers(),
     tags: { name: CHAT_PATH, ...own },
@@ -41,17 +42,24 @@ function readAnswer(status: number, errorCode: number, body: string, e2e: number
   }
   const error = chunks.find((chunk) => chunk.error !== undefined)?.error;
   if (error !== undefined) return failed(error.type === 'overloaded_error' ? 'overloaded' : 'stream', error.message, e2e);
-  const metrics = chunks.find((chunk) => chunk.metrics !== undefined)?.metrics;
+  const { usage, metrics } = chunks.find((chunk) => chunk.metrics !== undefined) ?? {};
+  if (metrics === undefined) return failed('stream', 'the answer did not tell its usage', e2e);
   return {
     error: null,
-    text: chunks.map((chunk) => chunk.choices?.[0]?.delta?.content ?? '').join(''),
-    tokens: chunks.find((chunk) => chunk.usage)?.usage?.completion_tokens ?? 0,
-    ttft: metrics?.time_to_first_token_ms ?? null,
-    tpot: metrics?.mean_itl_ms ?? null,
+    text: chunks.map(textOf).join(''),
+    tokens: usage?.completion_tokens ?? 0,
+    ttft: metrics.time_to_first_token_ms,
+    tpot: metrics.mean_itl_ms,
     e2e,
     gaps: [],
-    speculation: metrics?.speculative_decoding ?? null,
+    speculation: metrics.speculative_decoding ?? null,
   };
+}
+
+/** What a chunk says: a target that reasons may spend its whole answer on that. */
+export function textOf({ choices }: Chunk): string {
+  const { content, reasoning } = choices?.[0]?.delta ?? {};
+  return (reasoning ?? '') + (content ?? '');
 }
 
 function statusType(status: number): ErrorType {

@@ -1,10 +1,10 @@
 /** Chats over a WebSocket, where k6 sees each delivery as it comes: the client's own times. */
 import { WebSocket } from 'k6/websockets';
 import { CHAT_PATH, chatBody } from './body.ts';
-import { failed } from './chat-over-http.ts';
-import { record } from './metrics.ts';
+import { failed, textOf } from './chat-over-http.ts';
+import { record, recordRequest, requestTags } from './metrics.ts';
 import { headers, settings } from './settings.ts';
-import type { Answer, Chunk, Prompt, Sampling, Tags } from './types.ts';
+import type { Answer, Chunk, ErrorType, Gap, Prompt, Sampling, Tags } from './types.ts';
 
 export interface SocketChat {
   readonly prompt: Prompt;
@@ -21,7 +21,8 @@ export interface ConversationEnd {
 }
 
 /**
- * Asks one after the other on one connection, then closes it. The iteration lasts until then.
+ * Asks one after the other on one connection, then closes it. The iteration lasts until then. A connection that ends before is
+ * the failure of the request that it took along, or of the next one, which could not be asked.
  * @param leaving how a client goes that has had enough: it cancels, or it just closes the connection
  */
 export function converse(
@@ -33,10 +34,21 @@ export function converse(
   const answers: Answer[] = [];
   let cancelled = 0;
   let current: Exchange | null = null;
+  let isOver = false;
+  const leave = () => {
+    isOver = true;
+    socket.close();
+  };
+  const lose = (words: string) => {
+    const chat = chats[answers.length + cancelled];
+    if (isOver || chat === undefined) return;
+    isOver = true;
+    (current ?? new Exchange(chat)).fail('network', words);
+  };
   const next = () => {
     const chat = chats[answers.length + cancelled];
-    if (chat === undefined) {
-      socket.close();
+    if (isOver || chat === undefined) {
+      leave();
       return;
     }
     current = new Exchange(chat);
@@ -49,7 +61,7 @@ export function converse(
     current.take(chunk);
     if (current.isTired() && chunk.request_id !== undefined) {
       if (leaving === 'cancel') socket.send(JSON.stringify({ type: 'cancel', request_id: chunk.request_id }));
-      else socket.close();
+      else leave();
     }
     if (chunk.type !== 'done') return;
     if (chunk.cancelled === true) cancelled += 1;
@@ -57,41 +69,48 @@ export function converse(
     current = null;
     next();
   });
-  socket.addEventListener('error', (event) => {
-    const words = 'error' in event ? event.error : 'unknown';
-    const chat = chats[answers.length + cancelled];
-    if (chat !== undefined) record(failed('network', words, 0), { category: chat.prompt.category, ...chat.tags });
+  socket.addEventListener('error', (event) => lose('error' in event ? event.error : 'unknown'));
+  socket.addEventListener('close', () => {
+    // Not every end is told as an error.
+    lose('the connection was closed');
+    onEnd({ answers, cancelled });
   });
-  socket.addEventListener('close', () => onEnd({ answers, cancelled }));
 }
 
 /** One request on the connection. */
 class Exchange {
   readonly #chat: SocketChat;
   readonly #sentAt = Date.now();
-  readonly #gaps: number[] = [];
+  readonly #gaps: Gap[] = [];
   #firstAt: number | null = null;
   #lastAt = 0;
+  /** Tokens that have come with a text. */
+  #tokens = 0;
   #text = '';
   #deliveries = 0;
   #hasLeft = false;
   #last: Chunk | null = null;
   #error: Chunk['error'];
 
+  readonly #tags: Tags;
+
   constructor(chat: SocketChat) {
     this.#chat = chat;
+    this.#tags = requestTags(chat.prompt, chat.sampling ?? {}, chat.tags ?? {});
+    recordRequest(this.#tags);
   }
 
   take(chunk: Chunk): void {
     if (chunk.error !== undefined) this.#error = chunk.error;
     if (chunk.metrics !== undefined) this.#last = chunk;
-    const delta = chunk.choices?.[0]?.delta;
-    const text = delta?.content ?? delta?.reasoning ?? '';
+    const text = textOf(chunk);
     if (text === '') return;
     const now = Date.now();
+    const tokens = chunk.usage?.completion_tokens ?? this.#tokens;
     if (this.#firstAt === null) this.#firstAt = now;
-    else this.#gaps.push(now - this.#lastAt);
+    else this.#gaps.push({ ms: now - this.#lastAt, tokens: tokens - this.#tokens });
     this.#lastAt = now;
+    this.#tokens = tokens;
     this.#text += text;
     this.#deliveries += 1;
   }
@@ -106,10 +125,14 @@ class Exchange {
 
   /** Records what came of it. */
   end(): Answer {
-    const { prompt, tags } = this.#chat;
     const answer = this.#answer();
-    record(answer, { category: prompt.category, ...tags });
+    record(answer, this.#tags);
     return answer;
+  }
+
+  /** Records that nothing did, in the server's words where it has said why. */
+  fail(type: ErrorType, words: string): void {
+    record(this.#error === undefined ? failed(type, words, Date.now() - this.#sentAt) : this.#answer(), this.#tags);
   }
 
   #answer(): Answer {

@@ -16,6 +16,7 @@ export interface SummaryData {
 
 /** The metrics that a table shows, and a figure that makes k6 keep their sub-metrics. */
 export const LEVEL_METRICS: Readonly<Record<string, string>> = {
+  llm_requests: 'count',
   llm_ttft: 'p(95)',
   llm_tpot: 'p(95)',
   llm_e2e: 'p(95)',
@@ -24,15 +25,19 @@ export const LEVEL_METRICS: Readonly<Record<string, string>> = {
   llm_output_tokens: 'count',
   spec_acceptance_length: 'avg',
   spec_acceptance_rate: 'rate',
-  dropped_iterations: 'count',
 };
 
-/** @param tags that pick one level */
+/**
+ * @param tags that pick one level
+ * @throws Error for what no threshold keeps: a 0 in its place would look like a figure
+ */
 export function figure(data: SummaryData, metric: string, tags: Tags, value: string): number {
   const inside = Object.entries(tags)
     .map(([tag, text]) => `${tag}:${text}`)
     .join(',');
-  return data.metrics[`${metric}{${inside}}`]?.values[value] ?? 0;
+  const found = data.metrics[`${metric}{${inside}}`]?.values[value];
+  if (found === undefined) throw new Error(`Expected a summary with ${value} of ${metric}{${inside}}, got none`);
+  return found;
 }
 
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {

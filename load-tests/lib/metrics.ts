@@ -1,12 +1,16 @@
 /** What is measured of an answer, under one name however it was asked for. Times are in milliseconds. */
 import { Counter, Rate, Trend } from 'k6/metrics';
-import { goals } from './settings.ts';
-import type { Answer, Tags } from './types.ts';
+import { goals, settings } from './settings.ts';
+import type { Answer, Prompt, Sampling, Tags } from './types.ts';
 
+/** Asked, whatever came of it: an answer that is cut off with its iteration shows nowhere else. */
+const requests = new Counter('llm_requests');
 /** To the first token. */
 const ttft = new Trend('llm_ttft', true);
 /** Between two deliveries; only a WebSocket shows it. */
 const itl = new Trend('llm_itl', true);
+/** Of each token: the gap before its delivery / the tokens in it. */
+const itlPerToken = new Trend('llm_itl_per_token', true);
 /** (end - first token) / (tokens - 1). */
 const tpot = new Trend('llm_tpot', true);
 const e2e = new Trend('llm_e2e', true);
@@ -17,7 +21,7 @@ const tokensPerSecond = new Trend('llm_tokens_per_second');
 const goodput = new Rate('llm_goodput');
 /** By `type`: network, timeout, http_4xx, http_5xx, overloaded, stream, decode. */
 const errors = new Counter('llm_errors');
-/** Of one answer: 1 + accepted / rounds with a draft. */
+/** Of a round with a draft: 1 + accepted. Its average is the pooled one, in which no answer counts for more than its rounds. */
 const acceptanceLength = new Trend('spec_acceptance_length');
 /** Of draft tokens: which were accepted. */
 const acceptanceRate = new Rate('spec_acceptance_rate');
@@ -28,7 +32,17 @@ const steps = new Counter('spec_steps');
 /** Rounds without one, by `reason`. */
 const disabledSteps = new Counter('spec_disabled_steps');
 
-/** @param given says what was asked for: category, drafter, load level, … */
+/** What was asked for; whether it is answered or not, its samples carry it. @param own of the scenario: load level, phase, … */
+export function requestTags({ category }: Prompt, { drafter = settings.drafter }: Sampling, own: Tags): Tags {
+  return { category, ...(drafter === '' ? {} : { drafter }), ...own };
+}
+
+/** Before it is sent. */
+export function recordRequest(tags: Tags): void {
+  requests.add(1, tags);
+}
+
+/** @param given as `requestTags` gives them; an answer names its drafter itself */
 export function record(answer: Answer, given: Tags): void {
   const tags = { ...given, drafter: answer.speculation?.drafter ?? given['drafter'] ?? 'unknown' };
   if (answer.error !== null) {
@@ -38,7 +52,10 @@ export function record(answer: Answer, given: Tags): void {
   }
   if (answer.ttft !== null) ttft.add(answer.ttft, tags);
   if (answer.tpot !== null) tpot.add(answer.tpot, tags);
-  for (const gap of answer.gaps) itl.add(gap, tags);
+  for (const { ms, tokens } of answer.gaps) {
+    itl.add(ms, tags);
+    for (let token = 0; token < tokens; token++) itlPerToken.add(ms / tokens, tags);
+  }
   e2e.add(answer.e2e, tags);
   outputTokens.add(answer.tokens, tags);
   tokensPerSecond.add((answer.tokens * 1000) / answer.e2e, tags);
@@ -53,14 +70,14 @@ function recordSpeculation({ speculation }: Answer, tags: Tags): void {
   }
   if (speculation.num_spec_steps === 0) return;
   steps.add(speculation.num_spec_steps, tags);
-  acceptanceLength.add(1 + speculation.num_accepted_draft_tokens / speculation.num_spec_steps, tags);
   for (let token = 0; token < speculation.num_draft_tokens; token++) {
     acceptanceRate.add(token < speculation.num_accepted_draft_tokens, tags);
   }
   for (const [length, histogram] of Object.entries(speculation.acceptance_histogram_by_draft_length)) {
     for (const [accepted, rounds] of histogram.entries()) {
-      for (let position = 0; position < Number(length); position++) {
-        for (let round = 0; round < rounds; round++) {
+      for (let round = 0; round < rounds; round++) {
+        acceptanceLength.add(1 + accepted, tags);
+        for (let position = 0; position < Number(length); position++) {
           acceptedAt.add(position < accepted, { ...tags, position: String(position) });
         }
       }

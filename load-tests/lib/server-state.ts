@@ -19,13 +19,16 @@ export function requireServer(): string {
 export function checkIdle(): void {
   const LOOKS = 20;
   let busy = Number.NaN;
+  let reserved = Number.NaN;
   for (let look = 0; look < LOOKS; look++) {
     const response = http.get(`${settings.baseUrl}/metrics`, { headers: headers(), tags: { name: '/metrics' } });
     busy = gauge(String(response.body), 'num_requests_running') + gauge(String(response.body), 'num_requests_waiting');
-    if (busy === 0) break;
+    reserved = gauge(String(response.body), 'kv_cache_usage_perc');
+    if (busy === 0 && reserved === 0) break;
     sleep(0.25);
   }
   check(busy, { 'nothing runs or waits when all have left': (count) => count === 0 });
+  check(reserved, { 'no memory is reserved when all have left': (share) => share === 0 });
 }
 
 function gauge(text: string, name: string): number {

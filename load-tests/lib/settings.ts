@@ -38,6 +38,8 @@ export const settings = {
 export const goals = {
   ttft: number('SLO_TTFT_MS', 1000),
   tpot: number('SLO_TPOT_MS', 100),
+  /** Share of drafts whose first token is accepted: the one that means the same for drafts of any length. */
+  firstAcceptance: number('MIN_FIRST_ACCEPTANCE', 0.2),
   /** Tokens per verification, the target's own included; 1 is no gain at all. */
   acceptanceLength: number('MIN_ACCEPTANCE_LENGTH', 1.2),
   acceptanceRate: number('MIN_ACCEPTANCE_RATE', 0.05),

@@ -19,9 +19,9 @@ export function latencyThresholds(): Thresholds {
 export function acceptanceThresholds(): Thresholds {
   if (settings.drafter === 'none') return {};
   return {
-    spec_acceptance_length: [`med>${goals.acceptanceLength}`],
+    spec_acceptance_length: [`avg>${goals.acceptanceLength}`],
     spec_acceptance_rate: [`rate>${goals.acceptanceRate}`],
-    'spec_accepted_at{position:0}': [`rate>${goals.acceptanceRate}`],
+    'spec_accepted_at{position:0}': [`rate>${goals.firstAcceptance}`],
   };
 }
 

@@ -35,6 +35,12 @@ export interface Speculation {
 
 export type ErrorType = 'network' | 'timeout' | 'http_4xx' | 'http_5xx' | 'overloaded' | 'stream' | 'decode';
 
+export interface Gap {
+  readonly ms: number;
+  /** In the delivery that ended it; 0 where a text came without a new token. */
+  readonly tokens: number;
+}
+
 export interface Answer {
   readonly error: { readonly type: ErrorType; readonly message: string } | null;
   readonly text: string;
@@ -43,8 +49,8 @@ export interface Answer {
   readonly ttft: number | null;
   readonly tpot: number | null;
   readonly e2e: number;
-  /** Milliseconds between deliveries; empty where the client cannot see them. */
-  readonly gaps: readonly number[];
+  /** From each delivery to the next one; empty where the client cannot see them. */
+  readonly gaps: readonly Gap[];
   readonly speculation: Speculation | null;
 }
 

@@ -59,8 +59,8 @@ describe('acceptance is held to thresholds', () => {
   });
 
   it.each([
-    ['lies', 'liar', 'spec_acceptance_length: med>1.2', '1.2'],
-    ['has the wrong mask token in its config', 'broken', 'spec_acceptance_length: med>3', '3'],
+    ['lies', 'liar', 'spec_acceptance_length: avg>1.2', '1.2'],
+    ['has the wrong mask token in its config', 'broken', 'spec_acceptance_length: avg>3', '3'],
   ])('which one that %s does not keep, though all its answers are right and in time', async (_, drafter, expected, floor) => {
     const { exitCode, data } = await load('smoke', { DRAFTER: drafter, MIN_ACCEPTANCE_LENGTH: floor });
     expect(exitCode).toBe(EXIT.thresholdsCrossed);
@@ -93,6 +93,7 @@ describe('clients', () => {
     expect(crossed(data)).toEqual([]);
     expect(exitCode).toBe(EXIT.ok);
     expect(data.metrics['llm_itl']?.values['p(95)']).toBeGreaterThan(0);
+    expect(data.metrics['llm_itl_per_token']?.values['avg']).toBeLessThan(data.metrics['llm_itl']?.values['avg'] ?? 0);
     expect(data.root_group.checks.find(({ name }) => name === 'the text is that of HTTP')).toMatchObject({
       passes: 4,
       fails: 0,
@@ -104,7 +105,8 @@ describe('loads', () => {
   it.each([
     ['steady', { RATE: '4', DURATION: '2s', DRAFTER: 'dflash' }],
     ['burst', { BURST: '12', RATE: '2', CALM_SECONDS: '1', RECOVERY_SECONDS: '3' }],
-    ['mixed', { DURATION: '3s', LONG_CHARACTERS: '300', VUS: '2' }],
+    // Behind texts that the small pair was not trained on its first tokens are accepted less often.
+    ['mixed', { DURATION: '3s', LONG_CHARACTERS: '300', VUS: '2', MIN_FIRST_ACCEPTANCE: '0.05' }],
     ['soak', { DURATION: '4s', RATE: '4' }],
   ])('of %s meet their goals', async (script, env) => {
     const { exitCode, data } = await load(script, env);

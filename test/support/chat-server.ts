@@ -18,6 +18,8 @@ export interface ChatPlan {
   /** Milliseconds before each delivery. */
   readonly pace: number;
   readonly deliveries: readonly string[];
+  /** Deliveries before them. */
+  readonly reasoning?: readonly string[];
   readonly tokens: number;
   /** `acceptance_histogram_by_draft_length`; null for plain decoding. */
   readonly drafts: Readonly<Record<string, readonly number[]>> | null;
@@ -67,13 +69,14 @@ export class ChatServer implements AsyncDisposable {
     this.asked.push(asked);
     this.atOnce += 1;
     this.mostAtOnce = Math.max(this.mostAtOnce, this.atOnce);
-    const { pace, deliveries, tokens, drafts, breakWith } = this.#plan(asked);
+    const { pace, deliveries, reasoning = [], tokens, drafts, breakWith } = this.#plan(asked);
     const send = (chunk: object) => response.write(`data: ${JSON.stringify(chunk)}\n\n`);
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     send({ choices: [{ delta: { role: 'assistant', content: '' } }] });
-    for (const content of deliveries) {
-      await sleep(pace);
-      send({ choices: [{ delta: { content } }], usage: null });
+    const deltas = [...reasoning.map((text) => ({ reasoning: text })), ...deliveries.map((content) => ({ content }))];
+    for (const delta of deltas) {
+      await sleep(pace, undefined, { ref: false });
+      send({ choices: [{ delta }], usage: null });
     }
     this.atOnce -= 1;
     if (breakWith !== undefined) {
@@ -83,7 +86,11 @@ export class ChatServer implements AsyncDisposable {
     send({
       choices: [],
       usage: { prompt_tokens: 12, completion_tokens: tokens },
-      metrics: { speculative_decoding: drafts === null ? null : counts(drafts) },
+      metrics: {
+        time_to_first_token_ms: pace,
+        mean_itl_ms: null,
+        speculative_decoding: drafts === null ? null : counts(drafts),
+      },
     });
     response.end('data: [DONE]\n\n');
   }
