@@ -7,6 +7,7 @@ import type { GenerateRequest } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import type { GuardedServed } from './guarded-drafter.ts';
 import { type PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
+import { type FreeRoom, type QueueDemand, queueDemand } from './queue-demand.ts';
 import type { RunningRequest } from './running-request.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
 import { sharesBeginning } from './shared-beginning.ts';
@@ -61,23 +62,53 @@ export class Admission {
         { details: { promptTokens: promptTokens.length, maxContext } },
       );
     }
-    this.#checkQueue(promptTokens.length);
+    this.checkQueue([request]);
   }
 
-  #checkQueue(promptTokens: number): void {
+  /** @throws AppError as `Engine.checkQueue` says */
+  checkQueue(requests: readonly GenerateRequest[]): void {
     const { target, maxWaiting, limits } = this.#options;
-    // Requests that came a moment ago may not have been given their free sequences yet.
-    const free = target.maxSequences - this.running.length;
-    if (this.waiting.length >= free + maxWaiting) {
-      throw new AppError('overloaded', `${this.waiting.length} requests are waiting already; try again later`, {
-        details: { limit: 'max_num_queued_reqs' },
-      });
+    const { maxSequences } = target;
+    const free = { sequences: maxSequences - this.running.length, bytes: this.budget.free };
+    // The loop may not have come to those yet that could start.
+    const asked = [...this.waiting].map(({ request }) => request);
+    const limit = this.#limitPast(this.#demand([...asked, ...requests], free, this.running));
+    if (limit === null) return;
+    const alone = this.#demand(requests, { sequences: maxSequences, bytes: this.budget.totalBytes }, []);
+    const never = this.#limitPast(alone);
+    if (never === 'max_num_queued_reqs') {
+      const most = requests.length - (alone.requests - maxWaiting);
+      throw new AppError(
+        'invalid_request',
+        `Expected at most ${most} answers at a time, as many as can run and wait here, got ${requests.length}; ` +
+          'ask for fewer, or split the request',
+        { details: { param: 'n' } },
+      );
     }
-    if (this.waiting.length >= free && this.waiting.tokens + promptTokens > limits.maxWaitingTokens) {
-      throw new AppError('overloaded', `${this.waiting.tokens} prompt tokens are waiting already; try again later`, {
-        details: { limit: 'max_num_queued_tokens' },
-      });
+    if (never === 'max_num_queued_tokens') {
+      throw new AppError(
+        'invalid_request',
+        `Expected prompts of which at most ${limits.maxWaitingTokens} tokens have to wait, got ${alone.tokens}; split the request`,
+        { details: { param: 'prompt' } },
+      );
     }
+    const waiting =
+      limit === 'max_num_queued_reqs'
+        ? `${this.waiting.length} requests are`
+        : `${this.#demand(asked, free, this.running).tokens} prompt tokens are`;
+    throw new AppError('overloaded', `${waiting} waiting already; try again later`, { details: { limit } });
+  }
+
+  #demand(requests: readonly GenerateRequest[], free: FreeRoom, running: readonly RunningRequest[]): QueueDemand {
+    const underWay = this.#options.prefixes.enabled ? running.map(({ request }) => request) : null;
+    return queueDemand(requests, free, (request) => this.#bytesOf(request), underWay);
+  }
+
+  /** The option whose value a queue is past; null when it is past none. */
+  #limitPast({ requests, tokens }: QueueDemand): string | null {
+    const { maxWaiting, limits } = this.#options;
+    if (requests > maxWaiting) return 'max_num_queued_reqs';
+    return tokens > limits.maxWaitingTokens ? 'max_num_queued_tokens' : null;
   }
 
   /** The next request, with memory set aside for it, or null while there is no room for it. It counts as running only once it is in `running`. */
@@ -115,15 +146,12 @@ export class Admission {
   }
 
   #reserve(running: RunningRequest): boolean {
-    const { target, drafters } = this.#options;
-    const { maxContext } = target.facts;
-    const { promptTokens, maxTokens, drafter } = running.request;
-    const positions = Math.min(promptTokens.length + (maxTokens ?? maxContext), maxContext);
-    const served = findDrafter(drafters(), drafter);
-    const bytes = cacheBytes(target, served?.drafter ?? null, positions);
+    const { request } = running;
+    const bytes = this.#bytesOf(request);
     if (!this.budget.reserve(bytes)) return false;
     running.reservedBytes = bytes;
-    const shadows = this.#shadowsOf(running.request, served);
+    const positions = this.#positionsOf(request);
+    const shadows = this.#shadowsOf(request, findDrafter(this.#options.drafters(), request.drafter));
     const shadowBytes = shadows.reduce((sum, { drafter: { bytesPerPosition } }) => sum + bytesPerPosition * positions, 0);
     // No request waits for the memory of those who only watch.
     if (shadows.length > 0 && this.budget.reserve(shadowBytes)) {
@@ -131,6 +159,19 @@ export class Admission {
       running.shadows = shadows;
     }
     return true;
+  }
+
+  /** That it may come to have. */
+  #positionsOf({ promptTokens, maxTokens }: GenerateRequest): number {
+    const { maxContext } = this.#options.target.facts;
+    return Math.min(promptTokens.length + (maxTokens ?? maxContext), maxContext);
+  }
+
+  /** Memory that it needs, without shadows. */
+  #bytesOf(request: GenerateRequest): number {
+    const { target, drafters } = this.#options;
+    const served = findDrafter(drafters(), request.drafter);
+    return cacheBytes(target, served?.drafter ?? null, this.#positionsOf(request));
   }
 
   #shadowsOf(request: GenerateRequest, served: ServedDrafter | null): readonly GuardedServed[] {

@@ -27,9 +27,14 @@ export class CacheBudget {
     return this.#reserved === 0 ? 0 : this.#reserved / this.totalBytes;
   }
 
+  /** Bytes that are not reserved. */
+  get free(): number {
+    return this.totalBytes - this.#reserved;
+  }
+
   /** @returns whether there was room */
   reserve(bytes: number): boolean {
-    if (this.#reserved + bytes > this.totalBytes) return false;
+    if (bytes > this.free) return false;
     this.#reserved += bytes;
     return true;
   }

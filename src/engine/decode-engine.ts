@@ -194,6 +194,11 @@ export class DecodeEngine implements Engine {
     await this.#rules.check(rules, signal);
   }
 
+  checkQueue(requests: readonly GenerateRequest[]): void {
+    this.#refuseWhileDraining();
+    this.#admission.checkQueue(requests);
+  }
+
   generate(request: GenerateRequest, signal: AbortSignal): AsyncIterable<DecodeEvent> {
     this.#refuse(request);
     return this.#serve(request, signal);
@@ -226,8 +231,12 @@ export class DecodeEngine implements Engine {
 
   /** @throws AppError as `Engine.generate` says */
   #refuse(request: GenerateRequest): void {
-    if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
+    this.#refuseWhileDraining();
     this.#admission.check(request);
+  }
+
+  #refuseWhileDraining(): void {
+    if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
   }
 
   async #run(): Promise<void> {
@@ -267,7 +276,8 @@ export class DecodeEngine implements Engine {
   }
 
   async #round(): Promise<void> {
-    const requests = [...this.#running];
+    // Prompts share the rows of a step in this order.
+    const requests = this.#running.toSorted((a, b) => a.rank - b.rank);
     const sequences = requests.flatMap(({ started }) => (started === null ? [] : [started.sequence]));
     // A run that nobody waits for any more is not worth finishing.
     const abandoned = new AbortController();

@@ -29,7 +29,7 @@ export interface GenerateRequest {
   readonly drafter: string | null;
   /** Upper limit on the length of each draft; null: the server's. */
   readonly draftTokens: number | null;
-  /** Who waits gets a sequence in the order of these numbers, lower ones first. Default 0. */
+  /** Lower ones are served earlier: a step is worth as much as ten seconds of waiting. Default 0. */
   readonly priority?: number;
   /** Beginnings of sequences are shared among requests of the same salt only. Default: none. */
   readonly cacheSalt?: string | null;
@@ -230,6 +230,12 @@ export interface Engine extends AsyncDisposable {
    * @throws AppError `invalid_request` when they cannot be enforced; `overloaded` when too many wait for that; AbortedError
    */
   checkRules(rules: TokenRules, signal?: AbortSignal): Promise<void>;
+  /**
+   * Whether the choices of a request find room beside what runs and waits, to be asked before the first of them is run.
+   * @throws AppError `invalid_request` when they would not even if nothing else ran; `overloaded` as {@link generate} has it;
+   *   `unavailable` when the engine drains
+   */
+  checkQueue(requests: readonly GenerateRequest[]): void;
   /**
    * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
    * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token; `invalid_request` when it is empty,

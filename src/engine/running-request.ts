@@ -27,6 +27,12 @@ export interface Started {
   phases(): readonly Phase[];
 }
 
+/**
+ * What one step of priority is worth in waiting. So a request comes to its turn however many more urgent ones come after it,
+ * and who wants a strict order leaves enough between the numbers.
+ */
+const PRIORITY_MS = 10_000;
+
 export class RunningRequest {
   readonly request: GenerateRequest;
   readonly signal: AbortSignal;
@@ -36,18 +42,21 @@ export class RunningRequest {
   reservedBytes = 0;
   /** Drafters that will be scored beside the one that serves it. */
   shadows: readonly ServedDrafter[] = [];
-  readonly #arrived = performance.now();
+  readonly #arrived: number;
   #started: Started | null = null;
   #startedAt: number | null = null;
   #firstTokenAt: number | null = null;
 
-  constructor(request: GenerateRequest, signal: AbortSignal) {
+  /** @param arrived milliseconds, by the monotonic clock */
+  constructor(request: GenerateRequest, signal: AbortSignal, arrived = performance.now()) {
+    this.#arrived = arrived;
     this.request = request;
     this.signal = signal;
   }
 
-  get priority(): number {
-    return this.request.priority ?? 0;
+  /** Lower ones are served first. */
+  get rank(): number {
+    return this.#arrived + PRIORITY_MS * (this.request.priority ?? 0);
   }
 
   get started(): Started | null {

@@ -1,18 +1,12 @@
 /** Requests that wait for a sequence, in the order in which they will get one. */
 import type { RunningRequest } from './running-request.ts';
 
-/** Lower priorities first, and among equals whoever came first. */
+/** Lower ranks first, and among equals whoever was pushed first. */
 export class WaitingQueue implements Iterable<RunningRequest> {
   readonly #requests: RunningRequest[] = [];
-  #tokens = 0;
 
   get length(): number {
     return this.#requests.length;
-  }
-
-  /** Of all prompts. */
-  get tokens(): number {
-    return this.#tokens;
   }
 
   /** Who is next. */
@@ -21,9 +15,8 @@ export class WaitingQueue implements Iterable<RunningRequest> {
   }
 
   push(request: RunningRequest): void {
-    const behind = this.#requests.findLastIndex(({ priority }) => priority <= request.priority);
+    const behind = this.#requests.findLastIndex(({ rank }) => rank <= request.rank);
     this.#requests.splice(behind + 1, 0, request);
-    this.#tokens += request.request.promptTokens.length;
   }
 
   /** @returns whether it waited */
@@ -31,7 +24,6 @@ export class WaitingQueue implements Iterable<RunningRequest> {
     const index = this.#requests.indexOf(request);
     if (index < 0) return false;
     this.#requests.splice(index, 1);
-    this.#tokens -= request.request.promptTokens.length;
     return true;
   }
 

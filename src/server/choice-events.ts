@@ -36,6 +36,7 @@ export async function* runChoices(plan: GenerationPlan, signal: AbortSignal): As
     );
   };
   try {
+    plan.engine.checkQueue(plan.requests);
     for (const request of plan.requests) iterators.push(plan.engine.generate(request, stop.signal)[Symbol.asyncIterator]());
     for (const choice of iterators.keys()) pull(choice);
     for (let open = iterators.length; open > 0; ) {

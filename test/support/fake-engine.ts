@@ -66,6 +66,8 @@ export interface FakeEngineOptions {
   readonly generationPrompt?: string;
   /** Throws for rules that cannot be enforced. Default: all can. */
   readonly checkRules?: (rules: TokenRules, signal?: AbortSignal) => void | Promise<void>;
+  /** Throws for choices that have no room together. Default: all have. */
+  readonly checkQueue?: (requests: readonly GenerateRequest[]) => void;
   /** Requests that may wait; one more is refused. Default 64. */
   readonly maxWaiting?: number;
   /** Awaited before each step: where a test holds the engine. */
@@ -124,6 +126,10 @@ export class FakeEngine implements Engine {
 
   async checkRules(rules: TokenRules, signal?: AbortSignal): Promise<void> {
     await this.#options.checkRules?.(rules, signal);
+  }
+
+  checkQueue(requests: readonly GenerateRequest[]): void {
+    this.#options.checkQueue?.(requests);
   }
 
   async loadDrafter(name: string, path: string): Promise<SwapRecord> {

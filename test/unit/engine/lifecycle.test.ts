@@ -120,6 +120,37 @@ describe('requests beyond the sequences there are', () => {
     await ask(50);
   });
 
+  it('are refused beyond the limits where memory is what they wait for, though sequences are free', async () => {
+    const gate = new Gate();
+    const { engine } = openEngine({
+      nextLogits,
+      drafter: null,
+      maxWaiting: 1,
+      cacheBytesPerPosition: 1,
+      // One sequence of full length, and the page that it may begin within.
+      cacheBytes: 256 + 16,
+      duringStep: () => gate.opened,
+    });
+    const ask = () => answerOf(engine.generate(request('a', { maxTokens: 200, ignoreEos: true }), NEVER));
+    const answers = [ask()];
+    await until('one runs', () => engine.load().running === 1);
+    answers.push(ask());
+    await until('one waits', () => engine.load().waiting === 1);
+    expect(() => engine.generate(request('b', { maxTokens: 200 }), NEVER)).toThrowError(
+      expect.objectContaining({ code: 'overloaded', details: { limit: 'max_num_queued_reqs' } }),
+    );
+    gate.open();
+    await Promise.all(answers);
+  });
+
+  it('are not counted as waiting while sequences are free, however long their prompts are', async () => {
+    const { engine } = openEngine({ nextLogits, maxSequences: 4, limits: { maxWaitingTokens: 10 } });
+    const asked = [30, 30, 30, 30].map((length) =>
+      answerOf(engine.generate(request(new Array<number>(length).fill(1), { maxTokens: 1, ignoreEos: true }), NEVER)),
+    );
+    await expect(Promise.all(asked)).resolves.toHaveLength(4);
+  });
+
   it('are none while sequences are free, though they come at the same moment', async () => {
     const { engine } = openEngine({ nextLogits, maxSequences: 4, maxWaiting: 0 });
     const asked = ['a', 'b', 'c', 'd'].map((prompt) => answerOf(engine.generate(request(prompt, { maxTokens: 3 }), NEVER)));
@@ -135,6 +166,62 @@ describe('requests beyond the sequences there are', () => {
     gate.open();
     await first;
   });
+});
+
+describe('choices of one request', () => {
+  const choices = (count: number, length = 1) => {
+    const promptTokens = new Array<number>(length).fill(1);
+    return Array.from({ length: count }, () => request(promptTokens, { maxTokens: 2, ignoreEos: true }));
+  };
+  const refused = (code: string, details: object) => expect.objectContaining({ code, details });
+
+  it('are refused for good when they could not wait on an idle server, and for now when others are in their way', async () => {
+    const gate = new Gate();
+    const { engine } = openEngine({ nextLogits, maxSequences: 2, maxWaiting: 3, duringStep: () => gate.opened });
+    expect(() => engine.checkQueue(choices(6))).toThrowError(refused('invalid_request', { param: 'n' }));
+    expect(() => engine.checkQueue(choices(6))).toThrowError(/at most 5 answers/);
+    engine.checkQueue(choices(5));
+    const running = answerOf(engine.generate(request('a', { maxTokens: 2 }), NEVER));
+    await until('one runs', () => engine.load().running === 1);
+    expect(() => engine.checkQueue(choices(6))).toThrowError(refused('invalid_request', { param: 'n' }));
+    expect(() => engine.checkQueue(choices(5))).toThrowError(refused('overloaded', { limit: 'max_num_queued_reqs' }));
+    engine.checkQueue(choices(4));
+    gate.open();
+    await running;
+  });
+
+  it('have one prompt where beginnings are kept, and one each where they are not', async () => {
+    const limits = { maxWaitingTokens: 100 };
+    const open = (prefixCacheBytes: number) =>
+      openEngine({ nextLogits, maxSequences: 2, maxCaches: 40, limits: { ...limits, prefixCacheBytes } }).engine;
+    const many = choices(20, 90);
+    expect(() => open(0).checkQueue(many)).toThrowError(refused('invalid_request', { param: 'prompt' }));
+    const engine = open(1e6);
+    engine.checkQueue(many);
+    const answers = await Promise.all(many.map((one) => answerOf(engine.generate(one, NEVER))));
+    for (const { tokens } of answers) expect(tokens).toHaveLength(2);
+  });
+
+  it('are refused by a server that drains', async () => {
+    const { engine } = openEngine({ nextLogits });
+    await engine.drain(NEVER);
+    expect(() => engine.checkQueue(choices(1))).toThrowError(expect.objectContaining({ code: 'unavailable' }));
+  });
+});
+
+it('an urgent prompt gets more rows than those that came earlier', async () => {
+  const gate = new Gate();
+  const { engine, recorder } = openEngine({ nextLogits, drafter: null, maxRows: 32, duringStep: () => gate.opened });
+  const ask = (priority: number) => {
+    const one = request(new Array<number>(100).fill(1), { maxTokens: 1, priority, ignoreEos: true });
+    return { one, answer: answerOf(engine.generate(one, NEVER)) };
+  };
+  const early = ask(0);
+  await until('the first one runs', () => engine.load().running === 1);
+  const [late, urgent] = [ask(0), ask(-1)];
+  gate.open();
+  await Promise.all([early, late, urgent].map(({ answer }) => answer));
+  expect(recorder.finishes.map((entry) => entry.request)).toEqual([urgent.one, early.one, late.one]);
 });
 
 describe('a reader that gives up', () => {

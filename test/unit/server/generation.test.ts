@@ -389,3 +389,17 @@ describe('a caller that goes away', () => {
     await response.body!.cancel();
   });
 });
+
+describe('choices that have no room together', () => {
+  const checkQueue = (requests: readonly unknown[]) => {
+    if (requests.length > 3) throw new AppError('invalid_request', 'Expected fewer answers', { details: { param: 'n' } });
+  };
+
+  test.each([false, true])('are refused before any of them runs (stream %s)', async (stream) => {
+    const { app, engine } = setUp({ engine: { checkQueue } });
+    const response = await post(app, '/v1/completions', { prompt: ['x', 'y'], n: 2, stream });
+    expect(response.status).toBe(400);
+    expect(await errorOf(response)).toMatchObject({ param: 'n', message: 'Expected fewer answers' });
+    expect(engine.requests).toEqual([]);
+  });
+});
