@@ -27,8 +27,8 @@ export async function readWeightFiles(folder: string): Promise<readonly Safetens
       { cause: error },
     );
   }
+  if (entries.includes(INDEX_FILE)) return readShards(folder, entries.includes(SINGLE_FILE));
   if (entries.includes(SINGLE_FILE)) return [await readHeader(join(folder, SINGLE_FILE))];
-  if (entries.includes(INDEX_FILE)) return readShards(folder);
   throw new AppError('invalid_checkpoint', `expected ${SINGLE_FILE} or ${INDEX_FILE} in ${folder}, got ${describe(entries)}`);
 }
 
@@ -55,9 +55,16 @@ async function readHeader(path: string): Promise<SafetensorsHeader> {
   }
 }
 
-async function readShards(folder: string): Promise<readonly SafetensorsHeader[]> {
+/** @param hasSingle there is a file of all weights, too */
+async function readShards(folder: string, hasSingle: boolean): Promise<readonly SafetensorsHeader[]> {
   const indexPath = join(folder, INDEX_FILE);
   const weightMap = await readIndex(indexPath);
+  if (hasSingle && !Object.values(weightMap).includes(SINGLE_FILE)) {
+    throw new AppError(
+      'invalid_checkpoint',
+      `expected weights of one model in ${folder}, got ${SINGLE_FILE} and ${INDEX_FILE}, which does not name it; remove what is of another revision`,
+    );
+  }
   const namesOf = new Map<string, Set<string>>();
   for (const [name, file] of Object.entries(weightMap)) {
     if (!resolve(folder, file).startsWith(resolve(folder) + sep) || file.includes('\0') || file.includes('\\')) {

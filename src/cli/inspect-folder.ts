@@ -6,6 +6,7 @@ import { declaredFormat } from '../drafter/dflash/declared-format.ts';
 import { type DflashConfig, readDflashConfig } from '../drafter/dflash/dflash-config.ts';
 import { type OwnTables, ownTables, planDflashWeights } from '../drafter/dflash/dflash-weights.ts';
 import { refuseOtherTap } from '../drafter/dflash/final-taps.ts';
+import { refuseMaskVector } from '../drafter/dflash/mask-vector.ts';
 import type { FinalTap } from '../drafter/dflash/tapped-layers.ts';
 import { planDecoderWeights } from '../target/decoder-weights.ts';
 import { type ModelConfig, readModelConfig } from '../target/hf-config.ts';
@@ -49,6 +50,7 @@ export async function openFolder(path: string, options: FolderOptions = {}): Pro
   }
   const config = readDflashConfig(folder, options);
   refuseOtherTap(config, options.finalTap ?? null, folder);
+  refuseMaskVector(folder);
   const checkpoint = await openCheckpoint(folder);
   const own = ownTables(config, checkpoint);
   return { role: 'dflash', folder, config, checkpoint, own, plan: planDflashWeights(config, own), verbatim: own.ids };

@@ -1,14 +1,11 @@
 /** Fetches a model from a hub into a folder. */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import { AppError } from '../core/app-error.ts';
 import { downloadFile } from './download-file.ts';
 import { HubClient, type HubFile, type HubOptions, unreachable } from './hub-client.ts';
 import type { HubRepo } from './hub-repo.ts';
+import { removeStaleFiles, writeSource } from './pulled-source.ts';
 import { wantedFiles } from './wanted-files.ts';
-
-/** Where a pulled folder says what it was made from. */
-export const SOURCE_FILE = '.blockdraft-source.json';
 
 export interface PullOptions {
   readonly hub: HubOptions;
@@ -34,7 +31,8 @@ const RETRY_DELAY_MS = 1000;
 
 /**
  * Makes `folder` hold the weights, configuration and tokenizer of a repository, every file with the digest that the hub
- * states. What is there already is kept; what was begun is gone on with. Nothing of it is executed.
+ * states. What is there already is kept; what was begun is gone on with; what an earlier pull brought and this commit does
+ * not have is removed. Nothing of it is executed.
  *
  * @throws AppError `unavailable` when the hub cannot be reached, `invalid_config` when there is no such repository or it may
  *   not be read, `invalid_checkpoint` when it has no weights that can be used or sends others than it stated, `aborted`
@@ -70,13 +68,8 @@ export async function pullRepo(options: PullOptions): Promise<PulledRepo> {
       }
     }
   }
-  const source = {
-    repo: repo.name,
-    revision: repo.revision,
-    commit,
-    files: files.map(({ path, digest }) => ({ path, ...digest })),
-  };
-  await writeFile(join(folder, SOURCE_FILE), `${JSON.stringify(source, null, 1)}\n`);
+  await removeStaleFiles(folder, files);
+  await writeSource(folder, repo, commit, files);
   return { commit, files, bytes };
 }
 

@@ -1,6 +1,4 @@
 /** Opens a DFlash drafter folder, of either layout. */
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { type Checkpoint, openCheckpoint } from '../../checkpoint/checkpoint.ts';
 import { type PrepareWeightsOptions, prepareWeights } from '../../checkpoint/prepare-weights.ts';
 import type { WeightFormat } from '../../checkpoint/weight-plan.ts';
@@ -22,11 +20,10 @@ import { DflashDrafter } from './dflash-drafter.ts';
 import { DRAFT_ROPE_COS, DRAFT_ROPE_SIN } from './dflash-graph.ts';
 import { OWN_EMBEDDING, OWN_HEAD, type OwnTables, ownTables, planDflashWeights, refuseUnclaimed } from './dflash-weights.ts';
 import { readKeptTokens } from './kept-tokens.ts';
+import { refuseMaskVector } from './mask-vector.ts';
 import { refuseMismatch } from './target-mismatch.ts';
 
 const DRAFT_HEAD_WEIGHT = 'draft_head.weight';
-/** A mask vector of its own, which some trainers store beside the weights. */
-const MASK_EMBEDDING_FILE = 'mask_embedding.pt';
 
 export interface LoadDflashOptions {
   readonly runtime: OnnxRuntime;
@@ -110,14 +107,6 @@ function refuseFusion(config: DflashConfig, checkpoint: Checkpoint, folder: stri
           'write the ids that it was trained with into aux_hidden_state_layer_ids'
       : `${folder}: expected fc.weight to take ${taps.length} layers of ${targetHidden}, as its config lists, got a width of ${width}, ` +
           `which is ${layers}; check that config.json belongs to these weights`,
-  );
-}
-
-function refuseMaskVector(folder: string): void {
-  if (!existsSync(join(folder, MASK_EMBEDDING_FILE))) return;
-  throw new AppError(
-    'incompatible_drafter',
-    `${folder}: expected a mask token with a row in the embedding table, got a mask vector in ${MASK_EMBEDDING_FILE}, which is not supported; choose another drafter`,
   );
 }
 

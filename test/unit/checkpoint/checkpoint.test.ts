@@ -38,6 +38,19 @@ describe('openCheckpoint', () => {
     expect(await checkpoint.readRows('b', 0, 1)).toEqual(Float32Array.of(5));
   });
 
+  it('opens a single file that an index names', async () => {
+    const folder = await shardedFolder({ 'model.safetensors': { a: ONE } }, { a: 'model.safetensors' });
+    expect((await openCheckpoint(folder)).names).toEqual(['a']);
+  });
+
+  it('refuses a single file beside shards of something else', async () => {
+    const folder = await shardedFolder(
+      { 'model.safetensors': { a: ONE }, 'x-1.safetensors': { a: ONE } },
+      { a: 'x-1.safetensors' },
+    );
+    await expectAppError(openCheckpoint(folder), 'invalid_checkpoint', /weights of one model .* got model\.safetensors and /);
+  });
+
   it('follows symbolic links, as the Hugging Face cache has them, and names the real file', async () => {
     const folder = await modelFolder({ a: ONE });
     const snapshot = join(await temporaryFolder(), 'snapshot');

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/checkpoint/checkpoint.ts';
+import { openFolder } from '../../../src/cli/inspect-folder.ts';
 import type { BorrowedTarget } from '../../../src/drafter/borrowed-target.ts';
 import { type DflashConfig, readDflashConfig } from '../../../src/drafter/dflash/dflash-config.ts';
 import { KEPT_TOKENS_FILE } from '../../../src/drafter/dflash/kept-tokens.ts';
@@ -97,6 +98,8 @@ describe('a DFlash drafter is refused', () => {
     const folder = await dflashFolder();
     await writeFile(join(folder, 'mask_embedding.pt'), '');
     await expect(load(folder)).rejects.toThrowError(/mask_embedding\.pt/);
+    // Nothing that copies its other files may leave this one behind unseen.
+    await expect(openFolder(folder)).rejects.toThrowError(/mask_embedding\.pt/);
   });
 
   it.each([

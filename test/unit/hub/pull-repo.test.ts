@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hubOptionsFromEnv } from '../../../src/hub/hub-client.ts';
 import { parseHubRepo } from '../../../src/hub/hub-repo.ts';
-import { type PullOptions, pullRepo, SOURCE_FILE } from '../../../src/hub/pull-repo.ts';
+import { type PullOptions, pullRepo } from '../../../src/hub/pull-repo.ts';
+import { SOURCE_FILE } from '../../../src/hub/pulled-source.ts';
 import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
 import { expectAppError } from '../checkpoint/expect-app-error.ts';
 import { COMMIT, FakeHub, type FakeHubOptions, gitBlob, sha256 } from './fake-hub.ts';
@@ -121,6 +122,30 @@ describe('a repository is pulled', () => {
     expect(last[0]).toBe(last[1]);
   });
 
+  it('over another revision, of which nothing stays but what was not pulled', async () => {
+    const older = { ...FILES, 'generation_config.json': Buffer.from('{}') };
+    const { folder } = await pull(await open({ files: older }));
+    await writeFile(join(folder, 'draft_tokens.json'), '[1]');
+    const { 'model.safetensors': _, ...rest } = FILES;
+    const shards = { 'model-00001-of-00001.safetensors': WEIGHTS, 'model.safetensors.index.json': Buffer.from('{}') };
+    await pull(await open({ files: { ...rest, ...shards }, large: Object.keys(shards) }), { folder });
+    expect(await contents(folder)).toEqual(digests({ ...rest, ...shards, 'draft_tokens.json': Buffer.from('[1]') }));
+  });
+
+  it('over a folder whose list of files was tampered with, and removes nothing outside', async () => {
+    const hub = await open();
+    const parent = await temporaryFolder();
+    const outside = join(parent, 'victim.json');
+    await writeFile(outside, 'x');
+    const { folder } = await pull(hub, { folder: join(parent, 'model') });
+    for (const list of ['{"files": [{"path": "../victim.json"}]}', 'no JSON', '[]']) {
+      await writeFile(join(folder, SOURCE_FILE), list);
+      await pull(hub, { folder });
+      expect(await readFile(outside, 'utf8')).toBe('x');
+      expect(await contents(folder)).toEqual(digests(FILES));
+    }
+  });
+
   it('in pieces when connections break, each going on where the last one ended', async () => {
     const hub = await open({ breaksAfter: [100_000, 70_000, 0] });
     let last = [0, 0];
@@ -189,6 +214,11 @@ describe('a pull is refused', () => {
       title: 'pickles only',
       files: { 'config.json': Buffer.from('{}'), 'pytorch_model.bin': Buffer.from('x') },
       message: /pytorch_model\.bin/,
+    },
+    {
+      title: 'a mask vector',
+      files: { ...FILES, 'mask_embedding.pt': Buffer.from('x') },
+      message: /vector in mask_embedding\.pt, which is not supported/,
     },
     { title: 'no weights', files: { 'config.json': Buffer.from('{}') }, message: /got none/ },
   ])('for a repository with $title', async ({ files, message }) => {
