@@ -1,4 +1,4 @@
-/** Hands values from the one who makes them to the one who waits for them. */
+/** Hands values from the one who makes them, and is never held back, to the one who waits for them. */
 export class EventChannel<T> implements AsyncIterable<T> {
   readonly #values: T[] = [];
   #outcome: { readonly error: unknown } | 'closed' | null = null;

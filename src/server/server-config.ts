@@ -36,7 +36,7 @@ export interface WebSocketLimits {
   readonly maxConnections: number;
   /** Requests that run at the same moment on one connection. */
   readonly maxRequestsPerConnection: number;
-  /** Bytes waiting to be sent above which no more tokens are pulled from the engine for that connection. */
+  /** Bytes waiting to be sent above which the engine keeps what it emits for that connection. */
   readonly highWaterBytes: number;
   /** Bytes waiting to be sent above which the connection is cut. */
   readonly hardLimitBytes: number;
@@ -68,6 +68,8 @@ export interface ServerConfig {
   readonly maxRequestsPerKey: number | null;
   /** Milliseconds from a request's arrival to the end of its answer; null: any. */
   readonly requestTimeoutMs: number | null;
+  /** A connection that takes nothing of what waits to be sent for so long is cut. */
+  readonly stalledResponseMs: number;
   /** How long `close()` lets running answers finish before it cuts them. */
   readonly closeGraceMs: number;
 }
@@ -107,5 +109,6 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
   },
   maxRequestsPerKey: null,
   requestTimeoutMs: null,
+  stalledResponseMs: 60_000,
   closeGraceMs: 10_000,
 };

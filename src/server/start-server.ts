@@ -11,6 +11,7 @@ import { HttpError } from './http-error.ts';
 import { createOriginCheck } from './origin-check.ts';
 import { newRequestId } from './request-id.ts';
 import { RequestTurns } from './request-turns.ts';
+import { cutWhenStalled } from './stalled-response.ts';
 import { attachWebSocket, rejectUpgrade } from './websocket/upgrade.ts';
 
 export interface StartServerOptions extends AppOptions {
@@ -56,7 +57,12 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     { hostname: host, overrideGlobalObjects: false, errorHandler: (error) => refuseMalformed((error as Error).message) },
   );
   // Node's own check of the host header would answer without the envelope.
-  const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => void listener(incoming, outgoing));
+  const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => {
+    cutWhenStalled(outgoing, config.stalledResponseMs, () =>
+      logger.warn({ path: incoming.url?.split('?', 1)[0] }, 'response cut'),
+    );
+    void listener(incoming, outgoing);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy();

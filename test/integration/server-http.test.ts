@@ -135,8 +135,37 @@ describe('a client that goes away', () => {
     await until('the request is logged', () => log.length > 0);
     expect(log.map(({ level, fields }) => [level, fields['errorCode']])).toEqual([['info', 'aborted']]);
   });
+});
 
-  test('slowly is waited for: the engine is held back, and the answer is whole', async () => {
+describe('a client that reads', () => {
+  test('no more is cut, and no longer counts among its requests', async () => {
+    const text = 'y'.repeat(20_000);
+    const { port, url, log } = await start({
+      engine: { script: () => ({ text, accepts: [0] }), info: { maxContext: 30_000 } },
+      config: { stalledResponseMs: 500, maxRequestsPerKey: 1 },
+    });
+    const socket = connect(port, '127.0.0.1');
+    const body = JSON.stringify({ prompt: 'x', stream: true, max_tokens: 20_000 });
+    const head = `POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
+    socket.pause().on('error', () => undefined);
+    socket.write(`${head}\r\n\r\n${body}`);
+    await until('it is cut', () => log.some(({ message }) => message === 'response cut'), 20_000);
+    await until('it is logged', () => log.some(({ message }) => message === 'request'));
+    expect(log.at(-1)!.fields).toMatchObject({ path: '/v1/completions', errorCode: 'aborted' });
+    expect((await send(url, { prompt: 'x', max_tokens: 1 })).status).toBe(200);
+    socket.destroy();
+  });
+
+  test('what says nothing yet is not cut', async () => {
+    const gate = new Gate();
+    const { url } = await start({ engine: holdAt(1, gate), config: { stalledResponseMs: 50 } });
+    const response = await send(url, { prompt: 'x', stream: true, max_tokens: 4 });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    gate.open();
+    expect(ssePayloads(await response.text()).at(-1)).toMatchObject({ choices: [{ finish_reason: 'length' }] });
+  });
+
+  test('slowly is waited for: an engine that makes one event at a time is held back, and the answer is whole', async () => {
     const text = 'y'.repeat(20_000);
     const { port, engine } = await start({ engine: { script: () => ({ text, accepts: [0] }), info: { maxContext: 30_000 } } });
     const request = httpRequest({
