@@ -80,7 +80,7 @@ describe('ChatTemplate', () => {
     expect(() => slow.render(messages, OPTIONS)).toThrow(
       expect.objectContaining({ code: 'invalid_request', details: { param: 'messages' } }),
     );
-    expect(performance.now() - started).toBeLessThan(1500);
+    expect(performance.now() - started).toBeLessThan(10_000);
     expect(template(ECHO).render(MESSAGES.slice(0, 1), OPTIONS)).toBe('[user] Hi\n');
   });
 
