@@ -2,6 +2,7 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { integer } from './integer-argument.ts';
 import { decimal, measuringCommand } from './validate-shared-options.ts';
+import { refuseForWatch } from './validate-watch-options.ts';
 
 function numbers(text: string): readonly number[] {
   const values = text.split(',').map(decimal(0));
@@ -53,16 +54,19 @@ export function validateCommand() {
         .default([] as readonly string[], 'none'),
     )
     .addOption(
-      new Option('--training-log <[name=]file>', 'JSON lines {step, accuracy, streak, loss} to draw beside a watched run')
+      new Option('--training-log <[name=]file>', 'JSON lines {step, accuracy, streak, loss} to draw beside a --watch run')
         .argParser(collect)
         .default([] as readonly string[], 'none'),
     )
     .addOption(new Option('--once', 'with --watch: end when all that is there was measured').default(false))
     .addOption(new Option('--poll-seconds <n>', 'with --watch: time between two looks').argParser(decimal(0.1)).default(10))
+    .hook('preAction', refuseForWatch)
     .addHelpText(
       'after',
       '\nExit code: 0 when all gates pass, 1 when one does not, 2 when nothing could be measured, 3 when speculative and plain\n' +
-        'decoding gave different tokens, 130 when it was interrupted (the report then says that it is partial).\n',
+        'decoding gave different tokens, 130 when it was interrupted (the report then says that it is partial).\n' +
+        'With --watch, interrupting is the end, and 0; with --once, the newest checkpoint of each run has to be measured and to\n' +
+        'pass --min-acceptance-length, --min-first-slot-accuracy and --min-streak, where they are given.\n',
     );
 }
 

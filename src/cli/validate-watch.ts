@@ -2,6 +2,7 @@
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
+import type { Thresholds } from '../validate/report/gates.ts';
 import { type NamedPath, watchRuns } from '../validate/watch/watch.ts';
 import { watchText } from '../validate/watch/watch-page.ts';
 import { chosenWeights } from './chosen-weights.ts';
@@ -9,12 +10,17 @@ import { runInterruptibly } from './run-interruptibly.ts';
 import type { ValidateCommandOptions } from './validate-options.ts';
 import { chosenDevice } from './validate-shared-options.ts';
 
-/** Runs until it is interrupted, or to the end of what is there with --once; either way that is a success. */
-export async function runWatch(options: ValidateCommandOptions): Promise<void> {
+const GATE_FAILED = 1;
+const NOT_MEASURED = 2;
+const INTERRUPTED = 130;
+
+/** Runs until it is interrupted, or to the end of what is there with --once. */
+export async function runWatch(options: ValidateCommandOptions, thresholds: Thresholds): Promise<void> {
   await runInterruptibly(options.progress, async (signal, show) => {
     const runs = options.watch.map((words) => namedPath(words, (path) => basename(resolve(path))));
     const [first] = runs;
-    const watch = await watchRuns({
+    const complain = (complaint: string) => process.stderr.write(`blockdraft: ${complaint}\n`);
+    const { watch, unmeasured } = await watchRuns({
       target: options.target,
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
       weights: await chosenWeights(options),
@@ -31,17 +37,19 @@ export async function runWatch(options: ValidateCommandOptions): Promise<void> {
       out: options.out ?? null,
       once: options.once,
       pollSeconds: options.pollSeconds,
+      thresholds,
       signal,
       onCheckpoint: (run, { step }) => process.stderr.write(`${run}: step ${step}\n`),
       onAnswer: (done, total) => show('Drafting behind every token', String, done, total),
-      onMeasured: (measured) => process.stdout.write(options.once ? '' : watchText(measured)),
-      onFailed: ({ folder }, error) =>
-        process.stderr.write(
-          `blockdraft: ${folder} is passed over: ${error instanceof Error ? error.message : String(error)}\n`,
-        ),
+      onMeasured: (measured) => process.stdout.write(options.once || options.json ? '' : watchText(measured)),
+      onComplaint: complain,
     });
-    process.stdout.write(watchText(watch));
-    return 0;
+    process.stdout.write(options.json ? `${JSON.stringify(watch, null, 2)}\n` : watchText(watch));
+    if (!options.once) return 0;
+    if (signal.aborted) return INTERRUPTED;
+    for (const run of unmeasured) complain(`the newest checkpoint of ${run} could not be measured, or there is none`);
+    if (unmeasured.length > 0) return NOT_MEASURED;
+    return watch.gates.every(({ passed }) => passed) ? 0 : GATE_FAILED;
   });
 }
 

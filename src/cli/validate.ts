@@ -24,7 +24,7 @@ const STAGES: Readonly<Record<ValidationStage, string>> = { decoding: 'Decoding 
 /** Prints a report, writes the files of --out and sets the exit code. */
 export async function runValidate(options: ValidateCommandOptions): Promise<void> {
   if (options.watch.length > 0) {
-    await runWatch(options);
+    await runWatch(options, thresholds(options));
     return;
   }
   await runInterruptibly(options.progress, async (signal, show) => {

@@ -1,5 +1,5 @@
 /** Validation of the trained pair of the testbed: its figures are known from the reference. */
-import { cpSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CPU } from '../../src/onnx/device.ts';
@@ -9,7 +9,6 @@ import { readPrompts } from '../../src/validate/recording/read-prompts.ts';
 import { reportSchema } from '../../src/validate/report/report-schema.ts';
 import { type TraceLine, traceLines } from '../../src/validate/trace/trace-lines.ts';
 import { type ValidateOptions, type Validation, validate } from '../../src/validate/validate.ts';
-import { watchRuns } from '../../src/validate/watch/watch.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
 import { TEST_THREADS } from '../support/runtime.ts';
 import expected from './fixtures/testbed-acceptance/expected.json' with { type: 'json' };
@@ -252,34 +251,5 @@ describe('comparing drafters', () => {
     // The reference has 0.41 with a standard error of 0.06.
     expect(pair?.acceptanceLength.value).toBeCloseTo(-0.41, 1);
     expect((pair!.acceptanceLength.high! - pair!.acceptanceLength.low!) / (2 * 1.96)).toBeCloseTo(0.06, 1);
-  });
-
-  it('measures the checkpoints of a run once each', async () => {
-    const run = join(temporary.path, 'run');
-    for (const step of [100, 200]) cpSync(DRAFTER, join(run, `step-${step}`), { recursive: true });
-    const measured: number[] = [];
-    const watch = () =>
-      watchRuns({
-        ...common(),
-        maxTokens: 24,
-        prompts: readPrompts(PROMPTS, { limit: 8, seed: 0 }),
-        temperature: 0,
-        runs: [{ name: 'r', path: run }],
-        logs: [],
-        out: join(temporary.path, 'watch'),
-        once: true,
-        pollSeconds: 1,
-        onCheckpoint: (_, { step }) => measured.push(step),
-        onMeasured: () => undefined,
-        onFailed: (_, error) => {
-          throw error;
-        },
-      });
-    const { points } = await watch();
-    expect(points.map(({ step }) => step)).toEqual([100, 200]);
-    expect(points[0]?.acceptanceLength).toEqual(points[1]?.acceptanceLength);
-    cpSync(DRAFTER, join(run, 'step-300'), { recursive: true });
-    expect((await watch()).points).toHaveLength(3);
-    expect(measured).toEqual([100, 200, 300]);
   });
 });

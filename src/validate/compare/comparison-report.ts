@@ -18,7 +18,7 @@ export function comparisonText(comparison: Comparison): string {
   return `${[
     `${provenance.target.folder} · ${prompts} prompts · brackets are 95 % intervals by bootstrap over prompts, differences are paired`,
     ...(complete ? [] : ['INTERRUPTED: the figures are of what was done by then.']),
-    ...[leftOut(provenance) ?? []].flat(),
+    ...[leftOut(provenance.prompts) ?? []].flat(),
     comparison.pairs.map(({ words }) => `• ${words}`).join('\n'),
     ...tables(comparison).map(({ header, rows }) => textTable(header, rows)),
   ].join('\n\n')}\n`;
@@ -27,7 +27,7 @@ export function comparisonText(comparison: Comparison): string {
 export function comparisonHtml(comparison: Comparison): string {
   const { members, pairs, provenance, prompts, complete, settings } = comparison;
   const names = members.map(({ name }) => name).join(', ');
-  const missing = leftOut(provenance);
+  const missing = leftOut(provenance.prompts);
   const slotLines = (pick: (member: (typeof members)[number]) => readonly Interval[]) =>
     members.map((member) => ({
       name: member.name,

@@ -15,6 +15,7 @@ const FIGURES = {
 } as const;
 
 export type GateName = keyof typeof FIGURES;
+export const GATE_NAMES: ReadonlySet<string> = new Set(Object.keys(FIGURES));
 export type Thresholds = Readonly<Partial<Record<GateName, number>>>;
 
 /** A figure without a value passes no gate. */

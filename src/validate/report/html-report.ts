@@ -36,7 +36,7 @@ export function htmlReport(report: Report): string {
 
 function heading({ provenance, settings, complete, overall }: Report, name: string): string {
   const interrupted = complete ? '' : '<p class="bad">Interrupted: the figures are of what was done by then.</p>';
-  const missing = leftOut(provenance);
+  const missing = leftOut(provenance.prompts);
   return (
     `<h1>${escapeHtml(name)} on ${escapeHtml(provenance.target.folder)}</h1>` +
     `<p class="muted">${overall.prompts} prompts · ${overall.rounds} rounds · ${overall.tokens} tokens · temperature ${settings.temperatures[0]} · ` +

@@ -3,7 +3,7 @@ import type { Provenance } from './report-schema.ts';
 const NAMED = 8;
 
 /** Says which prompts were not measured; null when all were. */
-export function leftOut({ prompts: { tooLong, count } }: Provenance): string | null {
+export function leftOut({ tooLong, count }: Pick<Provenance['prompts'], 'tooLong' | 'count'>): string | null {
   if (tooLong.length === 0) return null;
   const names = `${tooLong.slice(0, NAMED).join(', ')}${tooLong.length > NAMED ? ', …' : ''}`;
   return `Left out: ${tooLong.length} of ${tooLong.length + count} prompts, which fill the context: ${names}.`;

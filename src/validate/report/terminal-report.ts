@@ -31,7 +31,7 @@ function heading({ provenance, settings, complete, overall }: Report): string {
     `${overall.prompts} prompts · ${overall.rounds} rounds · ${overall.tokens} tokens at temperature ${settings.temperatures[0]} · drafts of ${settings.draftTokens}`,
     'Brackets are 95 % intervals by bootstrap over prompts.',
     ...(complete ? [] : ['INTERRUPTED: the figures are of what was done by then.']),
-    ...[leftOut(provenance) ?? []].flat(),
+    ...[leftOut(provenance.prompts) ?? []].flat(),
   ].join('\n');
 }
 

@@ -1,4 +1,5 @@
 /** Checkpoint folders that a training run writes. */
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { readSafetensorsHeader } from '../../checkpoint/safetensors.ts';
@@ -8,6 +9,8 @@ export interface Checkpoint {
   readonly folder: string;
   /** The last number in its name. */
   readonly step: number;
+  /** Another one when its config or weights were written again. */
+  readonly stamp: string;
 }
 
 /**
@@ -23,7 +26,8 @@ export async function findCheckpoints(run: string): Promise<readonly Checkpoint[
   for (const entry of readdirSync(run, { withFileTypes: true })) {
     const step = /(\d+)\D*$/.exec(entry.name)?.[1];
     const folder = join(run, entry.name);
-    if (entry.isDirectory() && step !== undefined && (await isComplete(folder))) found.push({ folder, step: Number(step) });
+    const stamp = entry.isDirectory() && step !== undefined ? await stampOf(folder) : null;
+    if (stamp !== null) found.push({ folder, step: Number(step), stamp });
   }
   return found.sort((a, b) => a.step - b.step || basename(a.folder).localeCompare(basename(b.folder)));
 }
@@ -36,16 +40,26 @@ function shards(folder: string): readonly string[] {
   return Object.values(weight_map);
 }
 
-/** A file shorter than its header says is being written. */
-async function isComplete(folder: string): Promise<boolean> {
-  if (!existsSync(join(folder, 'config.json'))) return false;
+/** Of sizes and times, as reading the weights takes long. Null while they are written: a file is shorter than its header says. */
+async function stampOf(folder: string): Promise<string | null> {
+  const config = join(folder, 'config.json');
+  if (!existsSync(config)) return null;
   const weights = readdirSync(folder).filter((name) => name.endsWith('.safetensors'));
-  if (weights.length === 0) return false;
+  if (weights.length === 0) return null;
+  const stamp = createHash('sha256');
+  const add = (name: string) => {
+    const { size, mtimeMs } = statSync(join(folder, name));
+    stamp.update(`${name} ${size} ${mtimeMs}\n`);
+  };
   try {
-    JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
-    for (const name of new Set([...weights, ...shards(folder)])) await readSafetensorsHeader(join(folder, name));
-    return true;
+    JSON.parse(readFileSync(config, 'utf8'));
+    add('config.json');
+    for (const name of [...new Set([...weights, ...shards(folder)])].sort()) {
+      await readSafetensorsHeader(join(folder, name));
+      add(name);
+    }
+    return stamp.digest('hex');
   } catch {
-    return false;
+    return null;
   }
 }

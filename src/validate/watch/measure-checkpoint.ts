@@ -30,7 +30,7 @@ export async function measureCheckpoint(
   const { seed, signal, temperature } = options;
   await using measured = await Measured.open({ ...options, drafters: [checkpoint.folder], draftTokens: 1 });
   const [drafter] = measured.drafters as readonly [OpenedDrafter];
-  const { prompts } = measured.encode(options.prompts);
+  const { prompts, tooLong } = measured.encode(options.prompts);
   const slots = drafter.drafter.maxDraftTokens;
   const answers = new Map<string, ForcedAnswer>();
   await forcedPass({
@@ -64,10 +64,12 @@ export async function measureCheckpoint(
     step: checkpoint.step,
     folder: checkpoint.folder,
     sha256: await folderDigest(checkpoint.folder),
+    stamp: checkpoint.stamp,
     acceptanceLength: new Bootstrap(runs.length, seed).ratio(ratios),
     streak: forced.streak,
     accuracy: forced.accuracy,
     accuracyBySlot: forced.accuracyBySlot,
+    tooLong: [...tooLong],
     prompts: runs.map(({ id, own }, i) => ({
       id,
       emitted: ratios[i]?.dividend ?? 0,

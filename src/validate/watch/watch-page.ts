@@ -1,7 +1,8 @@
 /** Training runs over steps, as a page and as text. */
 import { escapeHtml } from '../report/escape-html.ts';
-import { formatDifference, formatInterval, formatShare } from '../report/format-figure.ts';
+import { formatDifference, formatInterval, formatNumber, formatShare } from '../report/format-figure.ts';
 import type { Interval } from '../report/interval.ts';
+import { leftOut } from '../report/left-out.ts';
 import { htmlTable, page } from '../report/page.ts';
 import { type Line, lineChart } from '../report/svg/line-chart.ts';
 import { textTable } from '../report/text-table.ts';
@@ -65,6 +66,7 @@ export function watchHtml(watch: Watch): string {
     }),
     '</div>',
     htmlTable(HEADER, rows(watch)),
+    ...notes(watch).map((note) => `<p class="muted">${escapeHtml(note)}</p>`),
     ...watch.overlays.map(({ a, b, steps }) =>
       htmlTable(
         ['step', `${b} − ${a}, tokens per round`, 'streak'],
@@ -79,7 +81,21 @@ export function watchHtml(watch: Watch): string {
 }
 
 export function watchText(watch: Watch): string {
-  return `${[textTable(HEADER, rows(watch)), ...watch.overlays.map(({ words }) => `• ${words}`)].join('\n\n')}\n`;
+  const overlays = watch.overlays.map(({ words }) => `• ${words}`);
+  return `${[textTable(HEADER, rows(watch)), ...overlays, ...notes(watch)].join('\n\n')}\n`;
+}
+
+/** What was left out, and what came of thresholds. */
+function notes({ points, gates }: Watch): string[] {
+  const newest = points.at(-1);
+  const missing = newest === undefined ? null : leftOut({ tooLong: newest.tooLong, count: newest.prompts.length });
+  return [
+    ...(missing === null ? [] : [missing]),
+    ...gates.map(
+      ({ run, step, name, threshold, value, passed }) =>
+        `${passed ? 'passed' : 'FAILED'}  ${run}${step === null ? '' : ` at step ${step}`}: ${name} ${threshold}: ${formatNumber(value, 3)}`,
+    ),
+  ];
 }
 
 const HEADER = [
@@ -96,8 +112,9 @@ const HEADER = [
 
 function rows({ points, logged }: Watch): string[][] {
   return points.map(({ run, step, acceptanceLength, streak, accuracy, accuracyBySlot }) => {
-    // The log has its own steps: the nearest one that is not later says what was known then.
-    const own = logged.filter((line) => line.run === run && line.step <= step).at(-1);
+    // The log has its own steps, and its lines not all figures: the nearest one that is not later says what was known then.
+    const own = (figure: 'accuracy' | 'streak') =>
+      logged.findLast((line) => line.run === run && line.step <= step && line[figure] !== null)?.[figure] ?? null;
     return [
       run,
       String(step),
@@ -106,8 +123,8 @@ function rows({ points, logged }: Watch): string[][] {
       formatShare(accuracy.value),
       formatShare(accuracyBySlot[0]?.value ?? null),
       formatShare(accuracyBySlot.at(-1)?.value ?? null),
-      formatShare(own?.accuracy ?? null),
-      own?.streak?.toFixed(2) ?? '–',
+      formatShare(own('accuracy')),
+      formatNumber(own('streak'), 2),
     ];
   });
 }

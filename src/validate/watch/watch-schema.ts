@@ -1,6 +1,6 @@
 /** `watch.json`: measured checkpoints, with the sums by prompt that paired differences need. */
 import { z } from 'zod';
-import { intervalSchema } from '../report/report-schema.ts';
+import { gateSchema, intervalSchema } from '../report/report-schema.ts';
 
 const count = z.number().int().nonnegative();
 
@@ -9,6 +9,8 @@ export const pointSchema = z.object({
   step: count,
   folder: z.string(),
   sha256: z.string(),
+  /** Of its files when it was measured, see `Checkpoint`. */
+  stamp: z.string(),
   /** Tokens per round of serving, as it follows from teacher forcing. */
   acceptanceLength: intervalSchema,
   /** Mean right prefix, teacher-forced. */
@@ -16,6 +18,8 @@ export const pointSchema = z.object({
   /** Of all slots, teacher-forced. */
   accuracy: intervalSchema,
   accuracyBySlot: z.array(intervalSchema),
+  /** Ids of prompts that leave no room for an answer, and were left out. */
+  tooLong: z.array(z.string()),
   /** Over the anchors and rounds of one answer. */
   prompts: z.array(z.object({ id: z.string(), emitted: count, rounds: count, prefix: count, anchors: count })),
 });
@@ -38,6 +42,9 @@ export const overlaySchema = z.object({
   words: z.string(),
 });
 
+/** A threshold on the newest checkpoint of a run; its `step` is null when none could be measured. */
+export const watchGateSchema = gateSchema.extend({ run: z.string(), step: count.nullable() });
+
 export const watchSchema = z.object({
   format: z.literal('blockdraft-watch'),
   formatVersion: z.literal(1),
@@ -46,9 +53,11 @@ export const watchSchema = z.object({
   points: z.array(pointSchema),
   logged: z.array(loggedSchema),
   overlays: z.array(overlaySchema),
+  gates: z.array(watchGateSchema),
 });
 
 export type WatchPoint = z.infer<typeof pointSchema>;
 export type LoggedPoint = z.infer<typeof loggedSchema>;
 export type Overlay = z.infer<typeof overlaySchema>;
+export type WatchGate = z.infer<typeof watchGateSchema>;
 export type Watch = z.infer<typeof watchSchema>;

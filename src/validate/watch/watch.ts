@@ -1,10 +1,14 @@
 /** Measures the checkpoints of training runs as they appear. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../core/app-error.ts';
+import type { Thresholds } from '../report/gates.ts';
+import { folderDigest } from '../report/provenance.ts';
 import { type Checkpoint, findCheckpoints } from './checkpoints.ts';
 import { type MeasureCheckpointOptions, measureCheckpoint } from './measure-checkpoint.ts';
+import { checkNewest } from './newest-gates.ts';
 import { overlayRuns } from './overlay.ts';
 import { readTrainingLog } from './training-log.ts';
 import { watchHtml } from './watch-page.ts';
@@ -23,89 +27,154 @@ export interface WatchOptions extends MeasureCheckpointOptions {
   /** End when all that is there was measured. */
   readonly once: boolean;
   readonly pollSeconds: number;
+  /** For the newest checkpoint of each run. */
+  readonly thresholds: Thresholds;
   readonly onCheckpoint: (run: string, checkpoint: Checkpoint) => void;
   readonly onMeasured: (watch: Watch) => void;
-  /** A checkpoint that cannot be measured is passed over. */
-  readonly onFailed: (checkpoint: Checkpoint, error: unknown) => void;
+  /** Something is left out for now. Told once for each place. */
+  readonly onComplaint: (complaint: string) => void;
 }
 
-/** @returns when the signal aborts, or with `once` when all is measured */
-export async function watchRuns(options: WatchOptions): Promise<Watch> {
-  const conditions = JSON.stringify({
-    prompts: options.prompts.map(({ id }) => id),
-    maxTokens: options.maxTokens,
-    temperature: options.temperature,
-    seed: options.seed,
-    weights: options.weights,
-  });
-  const points: WatchPoint[] = [...earlierPoints(options, conditions)];
-  const failed = new Set<string>();
+export interface Watched {
+  readonly watch: Watch;
+  /** Runs whose newest checkpoint could not be measured, or that have none. */
+  readonly unmeasured: readonly string[];
+}
+
+/**
+ * A checkpoint that cannot be measured is passed over until it is written again; so is what is unusable in a training log.
+ * @returns when the signal aborts, or with `once` when all is measured
+ * @throws AppError `invalid_config` when a run is no folder, or `out` holds points of other models, prompts or settings
+ */
+export async function watchRuns(options: WatchOptions): Promise<Watched> {
+  const { runs, out, once, onComplaint } = options;
   const signal = options.signal ?? new AbortController().signal;
+  const conditions = await conditionsOf(options);
+  if (out !== null) mkdirSync(out, { recursive: true });
+  const points = new Map(earlierPoints(options, conditions).map((point) => [point.folder, point]));
+  const failed = new Map<string, Checkpoint>();
+  const told = new Set<string>();
+  const complain = (place: string, complaint: string) => {
+    if (told.has(place)) return;
+    told.add(place);
+    onComplaint(complaint);
+  };
+  const isKnown = ({ folder, stamp }: Checkpoint) => (points.get(folder) ?? failed.get(folder))?.stamp === stamp;
+  const current = () => save(options, conditions, [...points.values()], complain);
   for (;;) {
-    const known = new Set([...points.map(({ folder }) => folder), ...failed]);
-    const next = await nextCheckpoint(options.runs, known);
+    const next = await nextCheckpoint(runs, isKnown);
     if (next === null) {
-      if (options.once || signal.aborted) break;
+      if (once || signal.aborted) break;
       await sleep(options.pollSeconds * 1000, undefined, { signal }).catch(() => undefined);
       continue;
     }
-    options.onCheckpoint(next.run, next.checkpoint);
+    const { run, checkpoint } = next;
+    const { folder, stamp } = checkpoint;
+    // What was measured of other weights in this place says nothing of these.
+    points.delete(folder);
+    failed.delete(folder);
+    options.onCheckpoint(run, checkpoint);
     try {
-      points.push(await measureCheckpoint(next.run, next.checkpoint, options));
+      points.set(folder, await measureCheckpoint(run, checkpoint, options));
     } catch (error) {
       if (signal.aborted) break;
-      failed.add(next.checkpoint.folder);
-      options.onFailed(next.checkpoint, error);
+      failed.set(folder, checkpoint);
+      const reason = error instanceof Error ? error.message : String(error);
+      complain(`${folder} ${stamp}`, `${folder} is passed over: ${reason}`);
       continue;
     }
-    options.onMeasured(save(options, conditions, points));
+    options.onMeasured(current());
   }
-  return save(options, conditions, points);
+  const watch = current();
+  return { watch, unmeasured: runs.flatMap(({ name, path }) => (newestIsMeasured(path, watch, failed) ? [] : [name])) };
+}
+
+/** What figures depend on, apart from the checkpoint. */
+async function conditionsOf(options: WatchOptions): Promise<string> {
+  const { prompts, maxTokens, temperature, seed, weights, device, maxContext } = options;
+  return JSON.stringify({
+    target: await folderDigest(options.target),
+    prompts: createHash('sha256').update(JSON.stringify(prompts)).digest('hex'),
+    ...{ maxTokens, temperature, seed, weights, device, maxContext },
+  });
 }
 
 /** The earliest step of any run first, so that runs can be compared at equal steps early. */
-async function nextCheckpoint(runs: readonly NamedPath[], known: ReadonlySet<string>) {
+async function nextCheckpoint(runs: readonly NamedPath[], isKnown: (checkpoint: Checkpoint) => boolean) {
   let next: { readonly run: string; readonly checkpoint: Checkpoint } | null = null;
   for (const { name, path } of runs) {
     for (const found of await findCheckpoints(path)) {
       const checkpoint = { ...found, folder: resolve(found.folder) };
-      if (known.has(checkpoint.folder)) continue;
+      if (isKnown(checkpoint)) continue;
       if (next === null || checkpoint.step < next.checkpoint.step) next = { run: name, checkpoint };
     }
   }
   return next;
 }
 
-function save(options: WatchOptions, conditions: string, points: readonly WatchPoint[]): Watch {
+function isOf(path: string, { folder }: { readonly folder: string }): boolean {
+  return dirname(folder) === resolve(path);
+}
+
+function newestIsMeasured(path: string, { points }: Watch, failed: ReadonlyMap<string, Checkpoint>): boolean {
+  const steps = points.filter((point) => isOf(path, point)).map(({ step }) => step);
+  const failures = [...failed.values()].filter((checkpoint) => isOf(path, checkpoint)).map(({ step }) => step);
+  return steps.length > 0 && Math.max(...steps) >= Math.max(...failures);
+}
+
+function save(
+  options: WatchOptions,
+  conditions: string,
+  points: readonly WatchPoint[],
+  complain: (place: string, complaint: string) => void,
+): Watch {
   const runs = options.runs.map(({ name }) => name);
+  const logged = options.logs.flatMap(({ name, path }) => {
+    const log = readTrainingLog(path, name);
+    if (log.complaint !== null) complain(path, log.complaint);
+    return log.points;
+  });
   const watch = watchSchema.parse({
     format: 'blockdraft-watch',
     formatVersion: 1,
     target: basename(options.target),
     conditions,
-    points: [...points].sort((a, b) => runs.indexOf(a.run) - runs.indexOf(b.run) || a.step - b.step),
-    logged: options.logs.flatMap(({ name, path }) => readTrainingLog(path, name)),
+    points: points.toSorted((a, b) => runs.indexOf(a.run) - runs.indexOf(b.run) || a.step - b.step),
+    logged,
     overlays: overlayRuns(runs, points, options.seed),
+    gates: checkNewest(runs, points, options.thresholds),
   } satisfies Watch);
   if (options.out !== null) {
-    mkdirSync(options.out, { recursive: true });
-    writeFileSync(join(options.out, 'watch.json'), `${JSON.stringify(watch)}\n`);
-    writeFileSync(join(options.out, 'watch.html'), watchHtml(watch));
+    write(join(options.out, 'watch.json'), `${JSON.stringify(watch)}\n`);
+    write(join(options.out, 'watch.html'), watchHtml(watch));
   }
   return watch;
+}
+
+/** Whoever reads it, the next start included, finds the old one or the new one. */
+function write(file: string, content: string): void {
+  writeFileSync(`${file}.part`, content);
+  renameSync(`${file}.part`, file);
 }
 
 /** Points of an earlier watch over the same runs. */
 function earlierPoints({ out, runs }: WatchOptions, conditions: string): readonly WatchPoint[] {
   const file = out === null ? null : join(out, 'watch.json');
   if (file === null || !existsSync(file)) return [];
-  const parsed = watchSchema.safeParse(JSON.parse(readFileSync(file, 'utf8')));
+  const parsed = watchSchema.safeParse(jsonOf(file));
   if (!parsed.success || parsed.data.conditions !== conditions) {
     throw new AppError(
       'invalid_config',
-      `Expected ${file} to have been measured with the same prompts and settings, got others; choose another --out`,
+      `Expected ${file} to have been measured with the same target, prompts and settings, got others; choose another --out`,
     );
   }
-  const names = new Set(runs.map(({ name }) => name));
-  return parsed.data.points.filter(({ run }) => names.has(run));
+  return parsed.data.points.filter((point) => runs.some(({ name, path }) => name === point.run && isOf(path, point)));
+}
+
+function jsonOf(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return null;
+  }
 }

@@ -1,12 +1,13 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findCheckpoints } from '../../../../src/validate/watch/checkpoints.ts';
+import { checkNewest } from '../../../../src/validate/watch/newest-gates.ts';
 import { overlayRuns } from '../../../../src/validate/watch/overlay.ts';
 import { readTrainingLog } from '../../../../src/validate/watch/training-log.ts';
-import { watchHtml } from '../../../../src/validate/watch/watch-page.ts';
-import type { WatchPoint } from '../../../../src/validate/watch/watch-schema.ts';
+import { watchHtml, watchText } from '../../../../src/validate/watch/watch-page.ts';
+import type { Watch, WatchPoint } from '../../../../src/validate/watch/watch-schema.ts';
 
 const DRAFTER = join(import.meta.dirname, '../../../golden/fixtures/testbed/drafter');
 let folder: string;
@@ -36,6 +37,15 @@ describe('checkpoints of a run', () => {
     expect((await findCheckpoints(folder)).map(({ step }) => step)).toEqual([3]);
   });
 
+  it('have another stamp when they were written again', async () => {
+    cpSync(DRAFTER, join(folder, 'step-1'), { recursive: true });
+    const stamps = async () => (await findCheckpoints(folder)).map(({ stamp }) => stamp);
+    const first = await stamps();
+    expect(await stamps()).toEqual(first);
+    utimesSync(join(folder, 'step-1', 'model.safetensors'), 1, 1);
+    expect(await stamps()).not.toEqual(first);
+  });
+
   it('need a folder', async () => {
     await expect(findCheckpoints(join(folder, 'none'))).rejects.toThrow(/check its path/);
   });
@@ -50,15 +60,34 @@ describe('a training log', () => {
   it('may have other lines, and a last one that is being written', () => {
     expect(
       read('{"step":1,"loss":2.5}\n{"step":1,"lr":0.1}\n\n{"step":2,"accuracy":0.5,"streak":1.5,"x":[1]}\n{"step":3,"lo'),
-    ).toEqual([
-      { run: 'v1', step: 1, accuracy: null, streak: null, loss: 2.5 },
-      { run: 'v1', step: 2, accuracy: 0.5, streak: 1.5, loss: null },
-    ]);
+    ).toEqual({
+      points: [
+        { run: 'v1', step: 1, accuracy: null, streak: null, loss: 2.5 },
+        { run: 'v1', step: 2, accuracy: 0.5, streak: 1.5, loss: null },
+      ],
+      complaint: null,
+    });
   });
 
-  it('says which line it cannot use', () => {
-    expect(() => read('{"step":1,"loss":2.5}\n{"loss":2}\n')).toThrow(/line 2/);
-    expect(() => read('{"step":1\n{"step":2,"loss":1}\n')).toThrow(/line 1/);
+  it('may have what is not finite, as Python writes it', () => {
+    expect(read('{"step":1,"loss":NaN,"streak":1.5}\n{"step":2,"loss":Infinity,"accuracy":-Infinity}\n')).toEqual({
+      points: [{ run: 'v1', step: 1, accuracy: null, streak: 1.5, loss: null }],
+      complaint: null,
+    });
+  });
+
+  it.each([
+    ['{"step":1,"loss":2.5}\n{"loss":2}\n', /in line 2;/],
+    ['{"step":1\nText\n{"step":1,"loss":2.5}\n', /in line 1;/],
+  ])('says which line it cannot use, and goes on (%j)', (text, complaint) => {
+    const log = read(text);
+    expect(log.complaint).toMatch(complaint);
+    expect(log.points).toEqual([{ run: 'v1', step: 1, accuracy: null, streak: null, loss: 2.5 }]);
+  });
+
+  it('need not be there yet', () => {
+    const log = readTrainingLog(join(folder, 'none.jsonl'), 'v1');
+    expect(log).toEqual({ points: [], complaint: expect.stringMatching(/Cannot read the training log .*none\.jsonl/) });
   });
 });
 
@@ -70,6 +99,8 @@ describe('runs at equal steps', () => {
       step,
       folder: `${run}-${step}`,
       sha256: '',
+      stamp: '',
+      tooLong: [],
       acceptanceLength: none,
       streak: none,
       accuracy: none,
@@ -121,13 +152,15 @@ describe('the page of runs', () => {
     step,
     folder: `${run}-${step}`,
     sha256: '',
+    stamp: '',
+    tooLong: ['p9'],
     acceptanceLength: figure(2),
     streak: figure(1),
     accuracy: figure(0.5),
     accuracyBySlot: [figure(0.6), figure(0.5), figure(0.4)],
     prompts: [],
   });
-  const html = watchHtml({
+  const watch: Watch = {
     format: 'blockdraft-watch',
     formatVersion: 1,
     target: 't',
@@ -135,7 +168,9 @@ describe('the page of runs', () => {
     points: [point('v3', 1), point('v3', 2), point('v5', 1), point('v5', 2)],
     logged: [1, 2].map((step) => ({ run: 'v5', step, accuracy: 0.7, streak: null, loss: null })),
     overlays: [],
-  });
+    gates: [{ run: 'v5', step: 2, name: 'minStreak', threshold: 1.5, value: 1, passed: false }],
+  };
+  const html = watchHtml(watch);
   const chart = (title: string) => html.match(new RegExp(`<figcaption>${title}</figcaption>.*?</figure>`))?.[0] ?? '';
 
   it('draws what a run logged in the colour of what was measured of it, dashed', () => {
@@ -151,9 +186,52 @@ describe('the page of runs', () => {
     for (const run of ['v3', 'v5']) expect(chart(`Accuracy by slot over steps, ${run}`)).toContain('<svg');
   });
 
+  it('tells of each step the last of each figure that was logged by then', () => {
+    const line = (step: number, accuracy: number | null, streak: number | null) => ({
+      run: 'v5',
+      step,
+      accuracy,
+      streak,
+      loss: 1,
+    });
+    const logged = [line(1, 0.25, null), line(1, null, 1.5), line(2, null, null), line(3, 0.75, 3)];
+    const rows = watchText({ ...watch, points: [point('v5', 2)], logged }).split('\n');
+    expect(rows.find((row) => row.startsWith('v5'))).toMatch(/ 25\.0 +1\.50$/);
+  });
+
+  it('says what was left out, and which gates passed', () => {
+    for (const form of [html, watchText(watch)]) {
+      expect(form).toContain('Left out: 1 of 1 prompts');
+      expect(form).toContain('FAILED  v5 at step 2: minStreak 1.5: 1.000');
+    }
+  });
+
   it('has ticks at whole slots and steps only', () => {
     const ticks = [...html.matchAll(/class="tick"[^>]*text-anchor="middle">([^<]+)</g)].map(([, text]) => Number(text));
     expect(ticks.length).toBeGreaterThan(0);
     expect(ticks.filter((tick) => !Number.isInteger(tick))).toEqual([]);
+  });
+});
+
+describe('gates', () => {
+  const figure = (value: number | null) => ({ value, low: null, high: null });
+  const point = (run: string, step: number, streak: number) =>
+    ({ run, step, acceptanceLength: figure(2), streak: figure(streak), accuracyBySlot: [figure(0.5)] }) as WatchPoint;
+  const points = [point('v3', 200, 0.5), point('v3', 100, 5), point('v5', 100, 2)];
+
+  it('look at the newest checkpoint of each run', () => {
+    expect(checkNewest(['v3', 'v5'], points, { minStreak: 1 })).toEqual([
+      { run: 'v3', step: 200, name: 'minStreak', threshold: 1, value: 0.5, passed: false },
+      { run: 'v5', step: 100, name: 'minStreak', threshold: 1, value: 2, passed: true },
+    ]);
+    const both = { minAcceptanceLength: 2, minFirstSlotAccuracy: 0.6 };
+    expect(checkNewest(['v5'], points, both).map(({ name, passed }) => [name, passed])).toEqual([
+      ['minAcceptanceLength', true],
+      ['minFirstSlotAccuracy', false],
+    ]);
+  });
+
+  it('are not passed by a run without checkpoints', () => {
+    expect(checkNewest(['v9'], points, { minStreak: 0 })).toMatchObject([{ step: null, value: null, passed: false }]);
   });
 });
