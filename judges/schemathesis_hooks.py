@@ -103,7 +103,7 @@ def fit_details(body: dict[str, Any]) -> None:
     else:
         body.pop("prompt_logprobs", None)
     options = body.get("stream_options")
-    if options and not options.get("include_usage"):
+    if options and options.get("include_usage") is False:
         options.pop("continuous_usage_stats", None)
 
 

@@ -147,6 +147,12 @@ describe('a request on a WebSocket', () => {
     expect((await client.answer('b')).length).toBeGreaterThan(2);
   });
 
+  test('may have null for what is absent', async () => {
+    const client = await WsClient.connect((await start()).url, PATH);
+    client.send({ prompt: 'x', request_id: 'a', max_tokens: 1, type: null, stream: null, n: null });
+    expect(streamFacts((await client.answer('a')).filter((frame) => 'choices' in frame)).finishReasons).toEqual(['length']);
+  });
+
   test('may not have the id of one that runs', async () => {
     const gate = new Gate();
     const client = await WsClient.connect((await start({ engine: holdAt(1, gate) })).url, PATH);

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { REQUEST_ID_PATTERN } from '../request-id.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { type AnswerDetails, DETAIL_FIELDS, toAnswerDetails } from './detail-fields.ts';
+import { NEUTRAL_STREAM_FIELDS } from './neutral-field.ts';
 import { fieldError } from './parse-request.ts';
 import { type RuleParams, ruleFields, toRuleParams } from './rule-fields.ts';
 import { type AskedStructure, structureFields, toStructure } from './structure-fields.ts';
@@ -41,7 +42,7 @@ export function generationFields(limits: RequestLimits) {
     n: z.int().min(1).max(limits.maxChoices).nullish().describe(`a whole number from 1 to ${limits.maxChoices}`),
     stream: flag(),
     stream_options: z
-      .strictObject({ include_usage: flag(), continuous_usage_stats: flag() })
+      .strictObject({ include_usage: flag(), continuous_usage_stats: flag(), ...NEUTRAL_STREAM_FIELDS })
       .nullish()
       .describe('an object with include_usage and continuous_usage_stats'),
     user: z.string().nullish().describe('a string'),
@@ -126,9 +127,11 @@ export function toGenerationParams(
   limits: RequestLimits,
 ): GenerationParams {
   const { stream_options: options } = fields;
-  if (options?.include_usage && !fields.stream) throw fieldError('stream_options', 'absent unless stream is true', options);
-  if (options?.continuous_usage_stats && !options.include_usage) {
-    throw fieldError('stream_options.continuous_usage_stats', 'false unless include_usage is true', true);
+  const continuousUsage = options?.continuous_usage_stats ?? false;
+  const includeUsage = options?.include_usage ?? continuousUsage;
+  if (includeUsage && !fields.stream) throw fieldError('stream_options', 'absent unless stream is true', options);
+  if (continuousUsage && !includeUsage) {
+    throw fieldError('stream_options.continuous_usage_stats', 'absent or false where include_usage is false', true);
   }
   if (fields.stream && fields.prompt_logprobs != null) {
     throw fieldError('prompt_logprobs', 'absent when stream is true', fields.prompt_logprobs);
@@ -150,8 +153,8 @@ export function toGenerationParams(
     skipSpecialTokens: fields.skip_special_tokens ?? true,
     n: fields.n ?? 1,
     stream: fields.stream ?? false,
-    includeUsage: options?.include_usage ?? false,
-    continuousUsage: options?.continuous_usage_stats ?? false,
+    includeUsage,
+    continuousUsage,
     requestId: fields.request_id ?? null,
     drafter: fields.speculative === false || fields.draft_tokens === 0 ? 'none' : (fields.drafter ?? null),
     draftTokens: fields.draft_tokens ?? null,

@@ -40,6 +40,19 @@ export const NEUTRAL_FIELDS = {
   metadata: neutral('an object', isPlainObject, { type: ['object', 'null'] }),
   safety_identifier: text(),
   prompt_cache_key: text(),
+  prompt_cache_retention: text(),
+  thinking_token_budget: nothing(),
+  repetition_detection: nothing(),
+} as const;
+
+/** Neutral fields of `stream_options`. */
+export const NEUTRAL_STREAM_FIELDS = { include_obfuscation: exactly(false) } as const;
+
+/** Neutral fields of `structured_outputs`. */
+export const NEUTRAL_STRUCTURE_FIELDS = {
+  disable_any_whitespace: exactly(false),
+  disable_additional_properties: exactly(false),
+  whitespace_pattern: nothing(),
 } as const;
 
 /** Neutral fields of `/v1/completions` alone. */

@@ -9,9 +9,19 @@ const MAX_SHOWN = 60;
 export function parseRequest<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.infer<Schema> {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  const issues = result.error.issues;
-  // A field that does not exist is told before the ones that are wrong: it is often the reason for them.
-  throw toAppError(schema, body, issues.find((issue) => issue.code === 'unrecognized_keys') ?? issues[0]!);
+  throw toAppError(schema, body, toldIssue(body, result.error.issues));
+}
+
+/**
+ * A field that does not exist is told before the ones that are wrong: it is often the reason for them. The reason for it, in turn,
+ * may be another `type` of the object that it is in.
+ */
+function toldIssue(body: unknown, issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue {
+  const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
+  if (unknown === undefined) return issues[0]!;
+  const typePath = [...unknown.path, 'type'];
+  const otherType = issues.find(({ path }) => path.join() === typePath.join());
+  return otherType === undefined || valueAt(body, typePath) === undefined ? unknown : otherType;
 }
 
 /** An `invalid_request` about one field. */

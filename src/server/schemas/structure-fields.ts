@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { AnswerStructure } from '../../core/token-rules.ts';
 import type { RequestLimits } from '../server-config.ts';
 import { boundedArray, isPlainObject } from './bounded.ts';
+import { NEUTRAL_STRUCTURE_FIELDS } from './neutral-field.ts';
 import { fieldError } from './parse-request.ts';
 
 const MAX_SCHEMA_NAME = 64;
@@ -44,6 +45,7 @@ export function structureFields({ maxGrammarLength, maxChoiceTexts, maxStopLengt
         grammar: sourceOf('an EBNF grammar'),
         json_object: z.literal(true).nullish().describe('true'),
         structural_tag: z.union([jsonObject, source()]).nullish().describe('a structural tag, as an object or as text'),
+        ...NEUTRAL_STRUCTURE_FIELDS,
       })
       .meta({ minProperties: 1 })
       .nullish()
@@ -88,7 +90,7 @@ function fromResponseFormat(format: StructureFields['response_format']): AskedSt
 
 function fromStructuredOutputs(options: StructureFields['structured_outputs']): AskedStructure | null {
   if (options == null) return null;
-  const asked = Object.entries(options).filter(([, value]) => value != null);
+  const asked = Object.entries(options).filter(([name, value]) => value != null && !(name in NEUTRAL_STRUCTURE_FIELDS));
   if (asked.length !== 1) {
     throw fieldError(
       'structured_outputs',

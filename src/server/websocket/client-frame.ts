@@ -23,9 +23,9 @@ export function parseClientFrame(text: string): ClientFrame {
       details: { code: 'invalid_json' },
     });
   }
-  const body = frame as Readonly<Record<string, unknown>>;
-  if (body['type'] === 'cancel') return { type: 'cancel', requestId: parseRequest(cancelSchema, body).request_id };
-  if (body['type'] !== undefined) throw fieldError('type', 'absent for a request, or "cancel"', body['type']);
+  const { type = null, ...body } = frame as Readonly<Record<string, unknown>>;
+  if (type === 'cancel') return { type, requestId: parseRequest(cancelSchema, frame).request_id };
+  if (type !== null) throw fieldError('type', 'absent for a request, or "cancel"', type);
   const requestId = body['request_id'] ?? null;
   if (requestId !== null && (typeof requestId !== 'string' || !REQUEST_ID_PATTERN.test(requestId))) {
     throw fieldError('request_id', '1 to 128 letters, digits, dots, underscores and dashes', requestId);

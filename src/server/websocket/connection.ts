@@ -122,8 +122,8 @@ export class WebSocketConnection {
       if (this.#isDraining) {
         throw new AppError('unavailable', 'Expected a running server, got one that is shutting down. Try another one.');
       }
-      if ('stream' in body && body['stream'] !== true)
-        throw fieldError('stream', 'true or absent on a WebSocket', body['stream']);
+      const { stream = null } = body;
+      if (stream !== null && stream !== true) throw fieldError('stream', 'true or absent on a WebSocket', stream);
       const request = { ...body, stream: true, request_id: requestId };
       const plan = await whileWaitedFor(signal, () => service.plan(kind, request, requestId, signal));
       for await (const chunk of await service.stream(plan, access.record, signal)) {

@@ -270,7 +270,7 @@ describe('a request that cannot be served', () => {
     ],
     [
       'running usage without usage',
-      { prompt: 'x', stream: true, stream_options: { continuous_usage_stats: true } },
+      { prompt: 'x', stream: true, stream_options: { include_usage: false, continuous_usage_stats: true } },
       400,
       'invalid_value',
       'stream_options.continuous_usage_stats',

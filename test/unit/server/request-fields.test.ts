@@ -302,6 +302,13 @@ describe('the fields of both routes', () => {
       expect(() => parse(both)).toThrow(refusal('structured_outputs.json_object', 'invalid_value'));
   });
 
+  test('ask for usage where running usage is wanted', () => {
+    const usage = (options: object) => completion({ stream: true, stream_options: options }).params;
+    expect(usage({ continuous_usage_stats: true })).toMatchObject({ includeUsage: true, continuousUsage: true });
+    expect(usage({ include_usage: true })).toMatchObject({ includeUsage: true, continuousUsage: false });
+    expect(usage({ continuous_usage_stats: false })).toMatchObject({ includeUsage: false, continuousUsage: false });
+  });
+
   test('do not stream what is said of the prompt', () => {
     for (const parse of [completion, chat])
       expect(() => parse({ stream: true, prompt_logprobs: 1 })).toThrow(refusal('prompt_logprobs', 'invalid_value'));
@@ -310,6 +317,7 @@ describe('the fields of both routes', () => {
   test('refuse an unknown field by name, at any depth', () => {
     expect(() => completion({ temprature: 1 })).toThrow(refusal('temprature', 'unknown_parameter'));
     expect(() => completion({ stream_options: { usage: true } })).toThrow(refusal('stream_options.usage', 'unknown_parameter'));
+    expect(() => chat({ tools: [{ typ: 'function' }] })).toThrow(refusal('tools[0].typ', 'unknown_parameter'));
     expect(() => chat({ prompt: 'x' })).toThrow(refusal('prompt', 'unknown_parameter'));
   });
 
@@ -323,10 +331,29 @@ describe('fields that are accepted while they ask for nothing', () => {
     ['store', [false], [true]],
     ['service_tier', ['auto', 'default'], ['flex']],
     ['metadata', [{ a: 'b' }], ['text']],
+    ['prompt_cache_retention', ['24h'], [24]],
+    ['thinking_token_budget', [], [0, 100]],
+    ['repetition_detection', [], [{ max_pattern_size: 3 }]],
   ])('%s, on both routes', (field, neutral, asking) => {
     for (const parse of [completion, chat]) {
       for (const value of [null, ...neutral]) expect(() => parse({ [field]: value })).not.toThrow();
       for (const value of asking) expect(() => parse({ [field]: value })).toThrow(refusal(field, 'unsupported_parameter'));
+    }
+  });
+
+  test.each<readonly [string, string, unknown, unknown]>([
+    ['stream_options', 'include_obfuscation', false, true],
+    ['structured_outputs', 'disable_any_whitespace', false, true],
+    ['structured_outputs', 'disable_additional_properties', false, true],
+    ['structured_outputs', 'whitespace_pattern', null, '\\s*'],
+  ])('within %s: %s', (field, name, neutral, asking) => {
+    const given = field === 'structured_outputs' ? { regex: 'a' } : {};
+    for (const parse of [completion, chat]) {
+      const { params } = parse({ stream: true, [field]: { ...given, [name]: neutral } });
+      expect(params.structure).toEqual(parse({ [field]: given }).params.structure);
+      expect(() => parse({ stream: true, [field]: { ...given, [name]: asking } })).toThrow(
+        refusal(`${field}.${name}`, 'unsupported_parameter'),
+      );
     }
   });
 

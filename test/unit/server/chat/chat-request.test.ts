@@ -170,6 +170,12 @@ describe('tools', () => {
   test.each<readonly [string, object, string, string]>([
     ['too many', { tools: Array.from({ length: 129 }, (_, i) => tool(`f${i}`)) }, 'tools', 'invalid_value'],
     ['of another type', { tools: [{ type: 'web_search' }] }, 'tools[0].type', 'invalid_value'],
+    [
+      'of another type, with its fields',
+      { tools: [{ type: 'custom', custom: { name: 'f' } }] },
+      'tools[0].type',
+      'invalid_value',
+    ],
     ['without a name', { tools: [{ type: 'function', function: {} }] }, 'tools[0].function.name', 'missing_parameter'],
     ['with a name that is none', { tools: [tool('f', {}), tool('a b')] }, 'tools[1].function.name', 'invalid_value'],
     ['with one name twice', { tools: [tool('f'), tool('f')] }, 'tools[1].function.name', 'invalid_value'],
