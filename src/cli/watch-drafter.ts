@@ -5,6 +5,7 @@ import { AppError } from '../core/app-error.ts';
 import type { DrafterStatus, Engine } from '../engine/engine.ts';
 import type { Logger } from '../server/logger.ts';
 import { type Checkpoint, findCheckpoints } from '../validate/watch/checkpoints.ts';
+import { RolledBack } from './rolled-back.ts';
 
 export interface WatchedFolder {
   readonly name: string;
@@ -52,21 +53,23 @@ export interface WatchDrafterOptions {
 
 /**
  * The newest complete checkpoint is swapped in once the swap before it is decided. Each is tried once, and none that is older
- * than the last one: what was rolled back or could not be loaded does not come again. What comes of a swap, observers are told.
+ * than the last one: what was rolled back or could not be loaded does not come again, and what was rolled back not after a
+ * restart either. What comes of a swap, observers are told.
  * @returns when the signal aborts
  * @throws AppError `invalid_config` when no drafter has the name, or the folder is none
  */
 export async function watchDrafter(options: WatchDrafterOptions): Promise<void> {
   const { engine, name, folder, pollMs, signal, logger } = options;
   const served = replaceable(engine, name).folder;
-  let last = (await findCheckpoints(folder)).find((checkpoint) => realpathSync(checkpoint.folder) === served)?.step ?? -1;
+  const checkpoints = await findCheckpoints(folder);
+  const rolledBack = new RolledBack(folder, name);
+  let last = checkpoints.find((checkpoint) => realpathSync(checkpoint.folder) === served) ?? null;
   let complaint: string | null = null;
   while (!signal.aborted) {
     try {
-      const next = await newCheckpoint(options, last);
-      if (next !== null) {
-        last = (await tried(engine, name, next)) ? next.step : last;
-      }
+      noteRollBack(options, last, rolledBack);
+      const next = await newCheckpoint(options, last, rolledBack);
+      if (next !== null && (await tried(engine, name, next))) last = next;
       complaint = null;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -75,18 +78,34 @@ export async function watchDrafter(options: WatchDrafterOptions): Promise<void> 
     }
     await sleep(pollMs, undefined, { signal }).catch(() => undefined);
   }
+  noteRollBack(options, last, rolledBack);
 }
 
-async function newCheckpoint({ engine, name, folder }: WatchDrafterOptions, last: number): Promise<Checkpoint | null> {
-  const undecided = replaceable(engine, name).swaps.at(-1)?.state === 'watching';
-  const newest = undecided ? undefined : (await findCheckpoints(folder)).at(-1);
-  return newest !== undefined && newest.step > last ? newest : null;
+function noteRollBack({ engine, name, folder, logger }: WatchDrafterOptions, last: Checkpoint | null, rolledBack: RolledBack) {
+  const swap = replaceable(engine, name).swaps.at(-1);
+  if (last === null || swap?.state !== 'rolled-back' || swap.path !== last.folder || rolledBack.has(last)) return;
+  try {
+    rolledBack.add(last, swap);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    logger.warn({ drafter: name, folder, reason }, 'a checkpoint that was rolled back is tried again after a restart');
+  }
+}
+
+async function newCheckpoint(
+  { engine, name, folder }: WatchDrafterOptions,
+  last: Checkpoint | null,
+  rolledBack: RolledBack,
+): Promise<Checkpoint | null> {
+  if (replaceable(engine, name).swaps.at(-1)?.state === 'watching') return null;
+  const found = await findCheckpoints(folder);
+  return found.findLast((checkpoint) => checkpoint.step > (last?.step ?? -1) && !rolledBack.has(checkpoint)) ?? null;
 }
 
 /** @returns false when it has to be tried again, as another drafter is being loaded */
 async function tried(engine: WatchDrafterOptions['engine'], name: string, { folder }: Checkpoint): Promise<boolean> {
   try {
-    await engine.loadDrafter(name, realpathSync(folder));
+    await engine.loadDrafter(name, folder);
     return true;
   } catch (error) {
     return !(error instanceof AppError && error.code === 'rate_limited');

@@ -1,4 +1,14 @@
-import { cpSync, mkdtempSync, realpathSync, rmSync, truncateSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  truncateSync,
+  utimesSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -40,7 +50,7 @@ function watch(served: string | null) {
     async loadDrafter(_name: string, path: string) {
       loads.push(path.slice(folder.length + 1));
       if (refusal !== null) throw refusal;
-      swaps = [...swaps, { state: 'watching' } as SwapRecord];
+      swaps = [...swaps, { state: 'watching', path, time: 'now', reason: null } as SwapRecord];
       return swaps.at(-1)!;
     },
   };
@@ -94,6 +104,39 @@ describe('a watched folder', () => {
     write('step-1');
     await looks();
     expect(loads).toEqual(['step-2']);
+  });
+
+  it('nor when the server starts again, unless it was written again', async () => {
+    write('step-1');
+    write('step-2');
+    const first = watch('/elsewhere');
+    await until('it is loaded', () => first.loads.length > 0);
+    first.decide('rolled-back');
+    stop.abort();
+    await watching;
+    expect(JSON.parse(readFileSync(join(folder, 'rolled-back-live.jsonl'), 'utf8'))).toMatchObject({ checkpoint: 'step-2' });
+    appendFileSync(join(folder, 'rolled-back-live.jsonl'), '{"half');
+    stop = new AbortController();
+    const second = watch('/elsewhere');
+    await until('the one before is loaded', () => second.loads.length > 0);
+    second.decide('kept');
+    await looks();
+    expect(second.loads).toEqual(['step-1']);
+    utimesSync(join(folder, 'step-2', 'model.safetensors'), 1, 1);
+    await until('it is loaded', () => second.loads.length > 1);
+    expect([second.loads.at(-1), second.warnings]).toEqual(['step-2', []]);
+  });
+
+  it('goes on when that cannot be noted, and says so once', async () => {
+    write('step-1');
+    const { loads, decide, warnings } = watch('/elsewhere');
+    await until('it is loaded', () => loads.length > 0);
+    mkdirSync(join(folder, 'rolled-back-live.jsonl'));
+    decide('rolled-back');
+    await until('it is said', () => warnings.length > 0);
+    write('step-2');
+    await until('the next is loaded', () => loads.length > 1);
+    expect([loads, warnings.length]).toEqual([['step-1', 'step-2'], 1]);
   });
 
   it('passes over what cannot be loaded, but not what came at the wrong moment', async () => {
