@@ -4,6 +4,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 "${HADOLINT:-hadolint}" Dockerfile
 echo "Dockerfile: nothing found by $("${HADOLINT:-hadolint}" --version)"
-for folder in base example; do
+for folder in base example example-cuda; do
   "${KUSTOMIZE:-kustomize}" build "deploy/kubernetes/$folder" | grep '^kind:' | sort | uniq -c | sed "s|^|$folder|"
 done

@@ -1,6 +1,6 @@
 /** The manifests against Kubernetes's own schemas, and against the server that they run. */
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -130,6 +130,12 @@ describe('each manifest', () => {
     for (const path of named) expect(existsSync(join(DEPLOY, path)), path).toBe(true);
     const parts = all.filter(({ object }) => !['Kustomization', 'Component'].includes(object.kind));
     for (const { file } of parts) expect(named).toContain(file);
+    // A component that no example has is never rendered.
+    const components = all.filter(({ object }) => object.kind === 'Component');
+    for (const { file } of components) expect(named).toContain(dirname(file));
+    const rendered = /for folder in (.+); do/.exec(read('deploy/lint.sh'))?.[1]?.split(' ');
+    const kustomizations = all.filter(({ object }) => object.kind === 'Kustomization');
+    expect(rendered?.toSorted()).toEqual(kustomizations.map(({ file }) => basename(dirname(file))).toSorted());
   });
 });
 

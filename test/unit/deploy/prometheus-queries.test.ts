@@ -5,6 +5,7 @@ import type { SwapRecord } from '../../../src/engine/engine.ts';
 import { createServerMetrics, type ServerMetrics } from '../../../src/server/metrics.ts';
 import { promqlSelectors } from '../../support/promql.ts';
 import { request } from '../engine/engine-fixture.ts';
+import { dashboardSchema } from './dashboard-schema.ts';
 import { manifests, only, read } from './deploy-files.ts';
 
 /** Prometheus adds them when it scrapes; the last two where it scrapes pods. */
@@ -65,7 +66,21 @@ it.each(queries)('%s compares labels with values that the documents name', (_, q
   }
 });
 
+it('all that the server counts is in docs/metrics.md', () => {
+  const documented = read('docs/metrics.md');
+  const own = [...served.keys()].filter((name) => name.startsWith('blockdraft:'));
+  expect(own.length).toBeGreaterThan(40);
+  for (const name of own) {
+    const metric = name.slice('blockdraft:'.length).replace(/_(bucket|sum|count)$/, '');
+    expect(documented).toMatch(new RegExp(`\`${metric}[\`{]`));
+  }
+});
+
 describe('the dashboard', () => {
+  it('is what Grafana takes', () => {
+    expect(dashboardSchema.safeParse(dashboard).error?.issues ?? []).toEqual([]);
+  });
+
   it('has panels of different ids that do not lie upon one another', () => {
     const all = dashboard.panels as { readonly id: number; readonly gridPos: Record<'x' | 'y' | 'w' | 'h', number> }[];
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
@@ -86,8 +101,15 @@ describe('the dashboard', () => {
       });
       expect(panel.description).not.toBe('');
       for (const { expr } of panel.targets) {
-        for (const { matchers } of promqlSelectors(expr.replaceAll('$__rate_interval', '5m'))) {
+        const selectors = promqlSelectors(expr.replaceAll('$__rate_interval', '5m'));
+        // Any process that is scraped has metrics without our prefix: what stands beside them says which are meant.
+        const own = selectors.filter(({ metric }) => metric.startsWith('blockdraft:'));
+        expect(own.length, expr).toBeGreaterThan(0);
+        for (const { matchers } of selectors) {
           expect(matchers).toContainEqual({ label: 'instance', operator: '=~', value: '$instance' });
+        }
+        for (const { matchers } of own) {
+          expect(matchers).toContainEqual({ label: 'model_name', operator: '=~', value: '$model' });
         }
       }
     }
