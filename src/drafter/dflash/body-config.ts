@@ -32,9 +32,11 @@ export const bodyKeys = {
   vocab_size: z.number().int().positive(),
   rms_norm_eps: z.number().positive(),
   attention_bias: z.boolean().nullish(),
+  mlp_bias: z.literal(false).nullish(),
   layer_types: z.array(z.enum(['full_attention', 'sliding_attention'])).nullish(),
   sliding_window: z.number().int().positive().nullish(),
   use_sliding_window: z.boolean().nullish(),
+  max_window_layers: z.number().int().nonnegative().nullish(),
   ...ropeKeys,
 };
 const bodySchema = z.looseObject(bodyKeys);
@@ -78,7 +80,7 @@ export function bodyFromConfig(
 }
 
 function layerAttention(raw: RawBody, causalOf: CausalOf, refuse: (message: string) => AppError): LayerAttention[] {
-  const types = raw.layer_types ?? Array.from({ length: raw.num_hidden_layers }, () => 'full_attention' as const);
+  const types = raw.layer_types ?? defaultTypes(raw, refuse);
   if (types.length !== raw.num_hidden_layers) {
     throw refuse(`expected ${raw.num_hidden_layers} layer_types, as num_hidden_layers says, got ${types.length}`);
   }
@@ -89,4 +91,17 @@ function layerAttention(raw: RawBody, causalOf: CausalOf, refuse: (message: stri
     }
     return { causal: causalOf(type), window: raw.sliding_window };
   });
+}
+
+/** As transformers' config of Qwen 3 fills them in: the window is of the layers above a number of them. */
+function defaultTypes(raw: RawBody, refuse: (message: string) => AppError): NonNullable<RawBody['layer_types']> {
+  const types = Array.from({ length: raw.num_hidden_layers }, () => 'full_attention' as const);
+  if (!raw.use_sliding_window || !raw.sliding_window) return types;
+  const { max_window_layers: full } = raw;
+  if (full === undefined || full === null) {
+    throw refuse(
+      'use_sliding_window is true, but neither layer_types nor max_window_layers say of which layers; add layer_types',
+    );
+  }
+  return types.map((type, layer) => (layer < full ? type : 'sliding_attention'));
 }

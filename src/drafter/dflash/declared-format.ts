@@ -7,6 +7,7 @@ import { AppError } from '../../core/app-error.ts';
 /** The two layouts of DFlash checkpoints: the same ids of layers mean other layers in them. */
 export type DflashLayout = 'z-lab' | 'speculators';
 
+const DFLASH_ARCHITECTURE = 'DFlashDraftModel';
 /** What `architectures` has for a DFlash 2 drafter. */
 export const DFLASH2_ARCHITECTURE = 'DFlash2DraftModel';
 
@@ -16,6 +17,7 @@ const declarationSchema = z.looseObject({
   speculators_model_type: z.string().nullish(),
   markov_rank: z.number().nullish(),
   projector_type: z.string().nullish(),
+  target_layer_ids: z.unknown().optional(),
   dflash_config: z.looseObject({ markov_rank: z.number().nullish(), projector_type: z.string().nullish() }).nullish(),
 });
 type Declaration = z.infer<typeof declarationSchema>;
@@ -54,7 +56,11 @@ export function declaredFormat(folder: string): DeclaredFormat {
   }
   const relative = RELATIVES.find(([, declares]) => declares(config));
   if (relative !== undefined) throw unsupported(file, `a ${relative[0]} drafter`);
-  const zlab = architectures.includes('DFlashDraftModel') || architectures.includes(DFLASH2_ARCHITECTURE);
+  const zlab = architectures.includes(DFLASH_ARCHITECTURE) || architectures.includes(DFLASH2_ARCHITECTURE);
+  // Else it would be taken for a model, and refused for what a drafter does not have.
+  if (!zlab && (config.dflash_config ?? config.target_layer_ids ?? null) !== null) {
+    throw unsupported(file, `one of architectures ${JSON.stringify(architectures)}`);
+  }
   return { layout: zlab ? 'z-lab' : null, architectures };
 }
 

@@ -10,13 +10,14 @@ import { AppError } from '../../core/app-error.ts';
 import { bodyFromConfig, bodyKeys } from './body-config.ts';
 import type { DflashConfig, ReadDflashOptions } from './dflash-config.ts';
 import { FINAL_TAPS, tappedLayers } from './tapped-layers.ts';
-import { refuseUnknownKeys } from './unknown-keys.ts';
+import { IDLE_KEYS, refuseUnknownKeys } from './unknown-keys.ts';
 
 const IDS = 'aux_hidden_state_layer_ids';
 
+const layerKeys = { model_type: z.enum(['qwen3', 'llama']).nullish(), ...bodyKeys };
 const ownKeys = {
   speculators_model_type: z.literal('dflash'),
-  transformer_layer_config: z.looseObject({ model_type: z.enum(['qwen3', 'llama']).nullish(), ...bodyKeys }),
+  transformer_layer_config: z.looseObject(layerKeys),
   [IDS]: z.array(z.number().int().nonnegative()).min(1).nullish(),
   block_size: z.number().int().min(2),
   draft_vocab_size: z.number().int().positive(),
@@ -28,27 +29,17 @@ const ownKeys = {
 };
 const configSchema = z.looseObject(ownKeys);
 
-/** Keys that change nothing that is computed. */
-const IDLE_KEYS = [
-  'architectures',
-  'auto_map',
-  'dtype',
-  'has_no_defaults_at_init',
-  'max_anchors',
-  'model_type',
-  'speculators_config',
-  'speculators_version',
-  'tie_word_embeddings',
-  'torch_dtype',
-  'transformers_version',
-];
+/** Keys of its trainer that change nothing that is computed. */
+const TRAINING_KEYS = ['has_no_defaults_at_init', 'max_anchors', 'speculators_config', 'speculators_version'];
 
 /** @throws AppError `invalid_checkpoint` naming what is missing or contradictory */
 export function readSpeculatorsConfig(file: string, options: Required<ReadDflashOptions>): DflashConfig {
   const raw = readJson(file, configSchema);
   const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
   if (!options.allowUnclaimed) {
-    refuseUnknownKeys(raw, [...Object.keys(ownKeys), ...IDLE_KEYS], 'a speculators config', refuse);
+    refuseUnknownKeys(raw, [...Object.keys(ownKeys), ...TRAINING_KEYS, ...IDLE_KEYS], 'a speculators config', refuse);
+    const known = [...Object.keys(layerKeys), ...IDLE_KEYS];
+    refuseUnknownKeys(raw.transformer_layer_config, known, 'transformer_layer_config', refuse);
   }
   const layers = raw.transformer_layer_config;
   const nonCausal = raw.sliding_window_non_causal ?? false;

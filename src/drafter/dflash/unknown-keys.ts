@@ -1,5 +1,33 @@
 import type { AppError } from '../../core/app-error.ts';
 
+/** Keys that model libraries write into any config, and that change nothing of what a drafter computes. */
+export const IDLE_KEYS: readonly string[] = [
+  '_attn_implementation_autoset',
+  '_name_or_path',
+  'architectures',
+  'attention_dropout',
+  'auto_map',
+  'bos_token_id',
+  'chunk_size_feed_forward',
+  'dtype',
+  'eos_token_id',
+  'id2label',
+  'initializer_range',
+  'is_encoder_decoder',
+  'label2id',
+  'model_type',
+  'output_attentions',
+  'output_hidden_states',
+  'pad_token_id',
+  'pretraining_tp',
+  'problem_type',
+  'return_dict',
+  'tie_word_embeddings',
+  'torch_dtype',
+  'transformers_version',
+  'use_cache',
+];
+
 /**
  * A key that is not known may change what the drafter computes: it would run without, and be quietly worse.
  * @param place names the object in messages

@@ -6,19 +6,25 @@ import { bodyFromConfig, bodyKeys, type DflashBody } from './body-config.ts';
 import { DFLASH2_ARCHITECTURE } from './declared-format.ts';
 import type { Dflash2Config, DflashConfig, ReadDflashOptions } from './dflash-config.ts';
 import { FINAL_TAPS, tappedLayers } from './tapped-layers.ts';
-import { refuseUnknownKeys } from './unknown-keys.ts';
+import { IDLE_KEYS, refuseUnknownKeys } from './unknown-keys.ts';
 
-const finalTap = z.enum(FINAL_TAPS).nullish();
-
-const dflashKeys = {
-  mask_token_id: z.number().int().nonnegative().optional(),
-  target_layer_ids: z.array(z.number().int()).min(1).optional(),
-  block_size: z.number().int().min(2).optional(),
-  causal: z.boolean().nullish(),
+/** In either place, of which `dflash_config` comes first. */
+const sharedKeys = {
   input_embedding_scale: z.number().nullish(),
   output_multiplier: z.number().nullish(),
   final_logit_softcapping: z.number().positive().nullish(),
-  final_tap: finalTap,
+  final_tap: z.enum(FINAL_TAPS).nullish(),
+};
+/** In either place, but not differently. */
+const placedKeys = {
+  mask_token_id: z.number().int().nonnegative().nullish(),
+  target_layer_ids: z.array(z.number().int()).min(1).nullish(),
+  block_size: z.number().int().min(2).nullish(),
+};
+const dflashKeys = {
+  ...placedKeys,
+  causal: z.boolean().nullish(),
+  ...sharedKeys,
 };
 
 const count = z.number().int().positive();
@@ -30,20 +36,16 @@ const dflash2Keys = {
 };
 const dflash2Schema = z.looseObject(dflash2Keys);
 
-const configSchema = z.looseObject({
+const ownKeys = {
   ...bodyKeys,
+  ...placedKeys,
+  ...sharedKeys,
   architectures: z.array(z.string()).nullish(),
   num_target_layers: z.number().int().positive(),
   is_causal: z.boolean().nullish(),
-  block_size: z.number().int().min(2).optional(),
-  mask_token_id: z.number().int().nonnegative().optional(),
-  target_layer_ids: z.array(z.number().int()).min(1).optional(),
-  input_embedding_scale: z.number().nullish(),
-  output_multiplier: z.number().nullish(),
-  final_logit_softcapping: z.number().positive().nullish(),
-  final_tap: finalTap,
-  dflash_config: z.looseObject(dflashKeys).optional(),
-});
+  dflash_config: z.looseObject(dflashKeys).nullish(),
+};
+const configSchema = z.looseObject(ownKeys);
 type RawConfig = z.infer<typeof configSchema>;
 
 /** @throws AppError `invalid_checkpoint` naming what is missing or contradictory */
@@ -52,8 +54,11 @@ export function readZlabConfig(file: string, options: Required<ReadDflashOptions
   const refuse = (message: string) => new AppError('invalid_checkpoint', `${file}: ${message}`);
   const inner = raw.dflash_config;
   const second = raw.architectures?.includes(DFLASH2_ARCHITECTURE) ?? false;
-  const known = [...Object.keys(dflashKeys), ...(second ? Object.keys(dflash2Keys) : [])];
-  if (!options.allowUnclaimed) refuseUnknownKeys(inner ?? {}, known, 'dflash_config', refuse);
+  if (!options.allowUnclaimed) {
+    const ofSecond = second ? Object.keys(dflash2Keys) : [];
+    refuseUnknownKeys(inner ?? {}, [...Object.keys(dflashKeys), ...ofSecond], 'dflash_config', refuse);
+    refuseUnknownKeys(raw, [...Object.keys(ownKeys), ...ofSecond, ...IDLE_KEYS], 'the config of a DFlash drafter', refuse);
+  }
   // `is_causal` holds for all layers; without it, sliding layers are causal in the block and full layers are not.
   const causal = raw.is_causal ?? inner?.causal ?? null;
   const body = bodyFromConfig(raw, (type) => causal ?? type === 'sliding_attention', file, refuse);
@@ -109,14 +114,14 @@ function eitherPlace<K extends PlacedKey>(
   key: K,
   refuse: (message: string) => AppError,
 ): NonNullable<RawConfig[K]> {
-  const inner = raw.dflash_config?.[key];
-  const outer = raw[key];
-  if (inner !== undefined && outer !== undefined && JSON.stringify(inner) !== JSON.stringify(outer)) {
+  const inner = raw.dflash_config?.[key] ?? null;
+  const outer = raw[key] ?? null;
+  if (inner !== null && outer !== null && JSON.stringify(inner) !== JSON.stringify(outer)) {
     throw refuse(
       `${key} is ${JSON.stringify(inner)} in dflash_config and ${JSON.stringify(outer)} at the top level; keep the one it was trained with`,
     );
   }
   const value = inner ?? outer;
-  if (value === undefined) throw refuse(`expected ${key} in dflash_config or at the top level, found neither`);
+  if (value === null) throw refuse(`expected ${key} in dflash_config or at the top level, found neither`);
   return value as NonNullable<RawConfig[K]>;
 }

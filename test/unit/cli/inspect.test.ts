@@ -94,6 +94,7 @@ describe('an inspection', () => {
     const target = {
       ...CONFIG,
       architectures: ['Qwen3ForCausalLM'],
+      dflash_config: undefined,
       hidden_size,
       vocab_size,
       num_hidden_layers: num_target_layers,

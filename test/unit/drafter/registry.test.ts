@@ -66,7 +66,7 @@ describe('a drafter by folder', () => {
   });
 
   it('is a model that drafts token by token where nothing declares another kind', async () => {
-    const folder = await dflashFolder({ ...CONFIG, architectures: ['LlamaForCausalLM'] });
+    const folder = await dflashFolder({ ...CONFIG, architectures: ['LlamaForCausalLM'], dflash_config: undefined });
     const source = drafterFromName(folder, TARGET);
     expect(source).toMatchObject({ name: basename(folder), taps: [] });
     const context = { target: { vocabSize: 41 } } as DrafterContext;

@@ -100,6 +100,11 @@ describe('the config of a speculators drafter', () => {
     { title: 'a mask outside the vocabulary', config: { mask_token_id: 40 }, message: /vocab_size 40, got 40/ },
     { title: 'a head larger than the vocabulary', config: { draft_vocab_size: 41 }, message: /vocab_size 40, got 41/ },
     { title: 'a key that is not known', config: { aux_norms: true }, message: /aux_norms/ },
+    {
+      title: 'a key of its layers that is not known',
+      config: { transformer_layer_config: { ...layers, is_causal: true } },
+      message: /transformer_layer_config without unknown keys, got is_causal/,
+    },
     { title: 'an id below 0', config: { aux_hidden_state_layer_ids: [-1] }, message: /aux_hidden_state_layer_ids/ },
   ])('is refused for $title', async ({ config, message, allowUnclaimed = false }) => {
     const folder = await dflashFolder({ ...SPECULATORS_CONFIG, ...config });
