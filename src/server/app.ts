@@ -10,6 +10,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { type ErrorReply, errorReply } from './error-response.ts';
 import { createFailureReport } from './failure-report.ts';
 import { GENERATION_PATHS, GenerationService } from './generation-service.ts';
+import type { HostCheck } from './host-check.ts';
 import { HttpError } from './http-error.ts';
 import type { Logger } from './logger.ts';
 import type { ServerMetrics } from './metrics.ts';
@@ -37,6 +38,8 @@ export interface AppOptions {
   /** Follows the requests for answers. Default: nobody does. */
   readonly tracer?: RequestTracer | null;
   readonly version: string;
+  /** Names that the server answers to. Default: all. */
+  readonly checkHost?: HostCheck;
   /** Shared with whatever else takes requests. Default: one for these routes alone. */
   readonly turns?: RequestTurns;
   /** What measures drafters, for callers with a key; never without keys. Default: nothing. */
@@ -59,7 +62,6 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
   const service = createGenerationService(options);
   const reportFailure = createFailureReport(logger, metrics);
   const checkKey = createApiKeyCheck(config.apiKeys);
-  const openPaths = new Set([...OPEN_PATHS, ...DESCRIPTION_PATHS]);
   const app = new Hono<AppEnv>();
 
   app.use(async (context, next) => {
@@ -81,13 +83,23 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     const failure = context.error === undefined ? undefined : errorReply(context.error, requestId).body.error.code;
     if (!access.isStreamed) access.write(context.res.status, failure);
   });
+  app.use(async (context, next) => {
+    const host = context.req.header('host');
+    if (options.checkHost?.(host) === false) {
+      const advice = "Use that, add the name's origin to the allowed origins, or set an API key.";
+      throw new HttpError(403, `Expected localhost or an address as the host, got ${host}. ${advice}`, {
+        details: { code: 'host_not_allowed' },
+      });
+    }
+    await next();
+  });
   if (config.corsOrigins.length > 0) {
     app.use(
       cors({ origin: [...config.corsOrigins], allowMethods: ['GET', 'POST', 'DELETE'], exposeHeaders: ['x-request-id'] }),
     );
   }
   app.use(async (context, next) => {
-    if (!openPaths.has(context.req.path)) context.set('caller', checkKey(context.req.header('authorization')));
+    if (!OPEN_PATHS.has(context.req.path)) context.set('caller', checkKey(context.req.header('authorization')));
     await next();
   });
 
@@ -117,7 +129,9 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     '/v1/drafters/jobs',
     '/metrics',
     ...SERVER_INFO_PATHS,
-    ...openPaths,
+    ...OPEN_PATHS,
+    ...DESCRIPTION_PATHS,
+    '/version',
   ])
     app.all(path, refuseMethod('GET, HEAD'));
   app.notFound((context) => {

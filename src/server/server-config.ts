@@ -58,7 +58,7 @@ export interface ServerConfig {
   readonly allowTrace: boolean;
   /** Whether callers with a key may replace drafters; never without keys. */
   readonly allowDrafterSwap: boolean;
-  /** Browser origins that may open a WebSocket, beside the server's own. */
+  /** Browser origins that may open a WebSocket, beside the server's own; their hosts are names that the server answers to. */
   readonly allowedOrigins: readonly string[];
   /** Browser origins whose pages may read what the routes answer; none: no page of another origin. */
   readonly corsOrigins: readonly string[];

@@ -7,6 +7,7 @@ import { createApiKeyCheck } from './api-keys.ts';
 import { type AppOptions, createApp, createGenerationService } from './app.ts';
 import { systemClock } from './clock.ts';
 import { createFailureReport } from './failure-report.ts';
+import { createHostCheck } from './host-check.ts';
 import { HttpError } from './http-error.ts';
 import { createOriginCheck } from './origin-check.ts';
 import { newRequestId } from './request-id.ts';
@@ -46,7 +47,9 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     return Response.json(reply.body, { status: reply.status, headers: { ...reply.headers, 'x-request-id': requestId } });
   };
   const turns = new RequestTurns(config);
-  const app = createApp({ ...options, turns });
+  const allowedOrigins = [...config.allowedOrigins, ...config.corsOrigins];
+  const checkHost = createHostCheck({ host, apiKeys: config.apiKeys, allowedOrigins });
+  const app = createApp({ ...options, turns, checkHost });
   const listener = getRequestListener(
     (request, env) => {
       const { headers, httpVersion } = env.incoming;

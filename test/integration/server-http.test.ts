@@ -88,6 +88,11 @@ describe('over a socket', () => {
       'GET /v1/completions HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 8\r\nsec-websocket-key: x\r\n\r\n',
       /^HTTP\/1\.1 400 /,
     ],
+    [
+      'a name that is not the server’s',
+      'GET /health HTTP/1.1\r\nhost: a.example\r\nconnection: close\r\n\r\n',
+      /^HTTP\/1\.1 403 /,
+    ],
     ['a host that is none', 'GET /health HTTP/1.1\r\nhost: a@b/c\r\nconnection: close\r\n\r\n', /^HTTP\/1\.1 400 /],
   ])('%s gets the error envelope too', async (_, bytes, status) => {
     const { port } = await start();

@@ -52,7 +52,7 @@ function describe({ path, summary, body, status = 200, answer, event, contentTyp
     security: isOpen ? [] : [{ key: [] }],
     responses: {
       [status]: { description: 'The answer', content },
-      ...Object.fromEntries([...refusals, ...(isOpen ? [] : [401])].map((refusal) => [refusal, ERROR])),
+      ...Object.fromEntries([...refusals, 403, ...(isOpen ? [] : [401])].map((refusal) => [refusal, ERROR])),
     },
   };
 }

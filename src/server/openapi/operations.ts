@@ -25,14 +25,15 @@ export interface Operation {
   readonly event?: z.ZodType;
   /** Content type of an answer that is not JSON. */
   readonly contentType?: string;
-  /** Statuses of refusals, beside 401 where a key is needed. */
+  /** Statuses of refusals, beside 403 by a wrong name of the server, and 401 where a key is needed. */
   readonly refusals: readonly number[];
   /** Needs no API key. */
   readonly isOpen?: true;
 }
 
 const BODY = [400, 413, 415];
-const GENERATION = [...BODY, 404, 408, 429, 500, 503];
+const TEXT = [...BODY, 404, 408, 429, 503];
+const GENERATION = [...TEXT, 500];
 
 export function operations(limits: RequestLimits): readonly Operation[] {
   const completionBody = completionRequestSchema(limits);
@@ -86,7 +87,7 @@ export function operations(limits: RequestLimits): readonly Operation[] {
       summary: 'The prompts of a completion, in text and token ids',
       body: [completionBody],
       answer: renderedPrompts,
-      refusals: [...BODY, 404, 503],
+      refusals: TEXT,
     },
     {
       method: 'post',
@@ -94,7 +95,7 @@ export function operations(limits: RequestLimits): readonly Operation[] {
       summary: 'The prompt of a chat, in text and token ids',
       body: [chatBody],
       answer: renderedPrompts,
-      refusals: [...BODY, 404, 503],
+      refusals: TEXT,
     },
     {
       method: 'post',
@@ -102,7 +103,7 @@ export function operations(limits: RequestLimits): readonly Operation[] {
       summary: 'Token ids of a text or a chat',
       body: [TOKENIZE_TEXT_BODY, chatBody.extend(RETURN_TOKEN_STRS.shape)],
       answer: tokenized,
-      refusals: [...BODY, 404, 503],
+      refusals: TEXT,
     },
     {
       method: 'post',
@@ -110,7 +111,7 @@ export function operations(limits: RequestLimits): readonly Operation[] {
       summary: 'The text of token ids',
       body: [DETOKENIZE_BODY],
       answer: detokenized,
-      refusals: [...BODY, 404, 503],
+      refusals: TEXT,
     },
     { method: 'get', path: '/v1/models', summary: 'The served model', answer: modelList, refusals: [503] },
     { method: 'get', path: '/v1/models/{id}', summary: 'The served model', answer: model, refusals: [404, 503] },
@@ -142,6 +143,6 @@ export function operations(limits: RequestLimits): readonly Operation[] {
     readiness('/ready'),
     readiness('/ping'),
     { method: 'get', path: '/live', summary: 'Whether the process runs', answer: status, refusals: [], isOpen: true },
-    { method: 'get', path: '/version', summary: 'Version of this server', answer: version, refusals: [], isOpen: true },
+    { method: 'get', path: '/version', summary: 'Version of this server', answer: version, refusals: [] },
   ];
 }

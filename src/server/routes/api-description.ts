@@ -7,7 +7,6 @@ import { type DocumentOptions, openApiDocument } from '../openapi/document.ts';
 
 const ASSETS = { 'swagger-ui.css': 'text/css', 'swagger-ui-bundle.js': 'text/javascript' } as const;
 
-/** They tell what is public knowledge, and a browser sends no key for a page. */
 export const DESCRIPTION_PATHS: readonly string[] = [
   '/openapi.json',
   '/docs',

@@ -7,8 +7,8 @@ import type { ServerMetrics } from '../metrics.ts';
 /** Routes that say whether requests are taken. */
 const READINESS_PATHS = ['/health', '/ready', '/ping'];
 
-/** Routes that must answer whoever asks: they tell nothing but whether a server is here, and which. */
-export const OPEN_PATHS: ReadonlySet<string> = new Set([...READINESS_PATHS, '/live', '/version']);
+/** Routes that must answer whoever asks, as probes have no key: they tell nothing but whether a server is here. */
+export const OPEN_PATHS: ReadonlySet<string> = new Set([...READINESS_PATHS, '/live']);
 
 export interface OperationRouteOptions {
   readonly service: GenerationService;

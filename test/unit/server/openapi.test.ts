@@ -175,10 +175,12 @@ const TRACE = [
   },
 ] as const;
 
+const HEADERS = { authorization: 'Bearer k' } as const;
+
 describe('GET /openapi.json', () => {
-  test('is the description, without a key', async () => {
+  test('is the description', async () => {
     const { app } = createFullApp();
-    const response = await app.request('/openapi.json');
+    const response = await app.request('/openapi.json', { headers: HEADERS });
     expect(response.status).toBe(200);
     expect(await response.json()).toEqual(JSON.parse(JSON.stringify(openApiDocument({ version: '9.9.9', limits }))));
   });
@@ -266,7 +268,7 @@ describe('GET /openapi.json', () => {
 describe('GET /docs', () => {
   test('is a page that needs nothing from elsewhere', async () => {
     const { app } = createFullApp();
-    const page = await app.request('/docs');
+    const page = await app.request('/docs', { headers: HEADERS });
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toMatch(/default-src 'none'; script-src 'self';/);
     const html = await page.text();
@@ -275,7 +277,7 @@ describe('GET /docs', () => {
       .filter((link) => !link.startsWith('data:'));
     expect(links).toHaveLength(3);
     for (const link of links) {
-      const asset = await app.request(new URL(link, 'http://localhost/docs').pathname);
+      const asset = await app.request(new URL(link, 'http://localhost/docs').pathname, { headers: HEADERS });
       expect(asset.status, link).toBe(200);
       expect((await asset.arrayBuffer()).byteLength).toBeGreaterThan(50);
     }
