@@ -69,7 +69,6 @@ export async function propose(
   }
   const step: StepContext = {
     decoding: plans.filter(({ sequence }) => sequence.emitted > 0).length,
-    promptRows: plans.reduce((sum, { sequence, known }) => sum + (sequence.emitted > 0 ? 0 : known), 0),
   };
   const drafts = new Map<Sequence, Draft>();
   for (const [drafter, call] of calls) {
@@ -92,7 +91,10 @@ async function proposeWith(
   signal: AbortSignal,
 ): Promise<(readonly [Sequence, Draft])[]> {
   const lengths = members[0]?.drafting.lengths;
-  const asked = lengths?.ask(members, step) ?? [];
+  const candidates = members.map(({ sequence, drafting, budget }) => {
+    return { sequence, budget, waiting: drafting.state.waitingRows ?? 0 };
+  });
+  const asked = lengths?.ask(candidates, step) ?? [];
   const request = (sequence: Sequence, state: DraftState, budget: number): DraftRequest => {
     return { state, anchor: sequence.tokens.at(-1) as TokenId, budget };
   };

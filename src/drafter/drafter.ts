@@ -30,11 +30,14 @@ export interface Drafter extends AsyncDisposable {
   readonly synthetic?: SyntheticAcceptance;
   /** Bytes of memory that a row takes which was taken in. Default 0. */
   readonly bytesPerPosition?: number;
+  /** Bytes that a sequence takes besides, however long it is. Default 0. */
+  readonly bytesPerSequence?: number;
   /**
    * Drafts for several sequences at once.
    *
    * Called once between two target steps, with every sequence that observed rows since the last call, as those rows'
-   * taps are gone after the next step. A budget of 0 asks for no draft: such a sequence only takes in what it observed.
+   * taps are gone after the next step. A budget of 0 asks for no draft: such a sequence only takes in what it observed, or
+   * keeps it for the next draft.
    * @returns one proposal per request, in order; an empty one means "nothing to propose this round"
    * @throws whatever went wrong; the sequences go on without this drafter
    */
@@ -57,6 +60,8 @@ export interface DraftState extends Disposable {
   observe(rows: CommittedRows): void;
   /** Forgets the rows from position `length` on. */
   rewind(length: Position): void;
+  /** Rows observed that the next draft takes in first, and that make it take longer. Default 0. */
+  readonly waitingRows?: number;
 }
 
 export interface CommittedRows {

@@ -1,4 +1,5 @@
 /** What steps and drafts cost on this machine, measured once before the first request. */
+import type { TokenId } from '../core/token.ts';
 import { CostModel, type CostPoint } from '../decode/draft-length/cost-model.ts';
 import type { Drafter } from '../drafter/drafter.ts';
 import type { Target } from '../target/target.ts';
@@ -34,36 +35,42 @@ export async function measureCosts(target: Target, drafters: readonly Drafter[])
   const models: CostModel[] = [];
   for (const drafter of drafters) {
     cache.truncate(0);
-    models.push(new CostModel(points, await draftCosts(target, drafter, cache, tokens.slice(0, context))));
+    const { drafts, contextMs } = await draftCosts(target, drafter, cache, tokens.slice(0, context));
+    models.push(new CostModel(points, drafts, contextMs));
   }
   return models;
 }
 
-/** Drafts of one token and of the longest kind, which take in a row or two first, as in a round. */
+/** Drafts of one token and of the longest kind, which take in a row first, as in a round; and what a row more to take in adds. */
 async function draftCosts(
   target: Target,
   drafter: Drafter,
   cache: ReturnType<Target['openCache']>,
-  tokens: readonly number[],
-): Promise<CostPoint[]> {
+  tokens: readonly TokenId[],
+): Promise<{ readonly drafts: CostPoint[]; readonly contextMs: number }> {
   const never = new AbortController().signal;
   using state = drafter.open();
-  const anchor = tokens[0] as number;
-  const prompt = await target.step([{ cache, tokens, logitsFrom: tokens.length }]);
-  state.observe({ position: 0, tokens, taps: prompt.taps, firstRow: 0 });
-  await drafter.propose([{ state, anchor, budget: 0 }], never);
-  const points: CostPoint[] = [];
+  const anchor = tokens[0] as TokenId;
+  /** Milliseconds of a draft behind rows that it takes in. */
+  const draft = async (rows: readonly TokenId[], budget: number): Promise<number> => {
+    const position = cache.length;
+    const { taps } = await target.step([{ cache, tokens: rows, logitsFrom: rows.length }]);
+    state.observe({ position, tokens: rows, taps, firstRow: 0 });
+    return await timed(() => drafter.propose([{ state, anchor, budget }], never));
+  };
+  // The first run of a shape takes longer than others.
+  await draft(tokens, 1);
+  const drafts: CostPoint[] = [];
   for (const budget of new Set([1, drafter.maxDraftTokens])) {
     let fastest = Number.POSITIVE_INFINITY;
-    for (let repeat = 0; repeat < REPEATS; repeat++) {
-      const position = cache.length;
-      const row = await target.step([{ cache, tokens: [anchor], logitsFrom: 0 }]);
-      state.observe({ position, tokens: [anchor], taps: row.taps, firstRow: 0 });
-      fastest = Math.min(fastest, await timed(() => drafter.propose([{ state, anchor, budget }], never)));
-    }
-    points.push({ rows: budget, ms: fastest });
+    for (let repeat = 0; repeat < REPEATS; repeat++) fastest = Math.min(fastest, await draft([anchor], budget));
+    drafts.push({ rows: budget, ms: fastest });
   }
-  return points;
+  cache.truncate(0);
+  state.rewind(0);
+  const shortest = (drafts[0] as CostPoint).ms;
+  const contextMs = Math.max((await draft(tokens, 1)) - shortest, 0) / Math.max(tokens.length - 1, 1);
+  return { drafts, contextMs };
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {

@@ -5,19 +5,19 @@ import { AcceptanceModel } from './acceptance-model.ts';
 import { bestLengths } from './best-lengths.ts';
 import type { CostModel } from './cost-model.ts';
 import { DraftValue } from './draft-value.ts';
-import type { DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
+import type { DraftCandidate, DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
 
 /** Share of the time that may go into drafts which are not expected to pay, to find out whether they do. */
-const PROBING = 0.015;
+const PROBING = 0.008;
+/** Drafts that rows which have waited are taken in for, as a guess: the price of taking them in is shared by so many. */
+const FOLLOWING_DRAFTS = 8;
 
-/** A sequence that may have a draft, how long it would be, and what it is expected to be worth. */
-interface Candidate {
-  readonly sequence: Sequence;
+/** How long its draft would be, and what it is expected to be worth; null: nothing is known of any. */
+interface Candidate extends DraftCandidate {
   readonly tokens: number;
   readonly value: number | null;
 }
 
-type Asked = { readonly sequence: Sequence; readonly budget: number };
 type Drafted = { readonly sequence: Sequence; readonly proposal: Proposal };
 
 /**
@@ -27,7 +27,7 @@ type Drafted = { readonly sequence: Sequence; readonly proposal: Proposal };
  * drafting for them costs. One of the others gets a draft when {@link PROBING} has saved up for it, as text changes.
  *
  * How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its survival;
- * {@link bestLengths} takes those that raise the expected tokens per millisecond.
+ * {@link bestLengths} takes those that are worth more than the time of their rows.
  */
 export class AutoLength implements LengthPolicy {
   readonly #costs: CostModel;
@@ -37,20 +37,21 @@ export class AutoLength implements LengthPolicy {
   #probeMs = 0;
   /** The sequence that has a probe in this round. */
   #probed: Sequence | null = null;
+  /** Rows that the drafts of this round took in. */
+  #takenIn = 0;
 
   /** @param costs of the target and of this drafter, on this machine */
   constructor(costs: CostModel) {
     this.#costs = costs;
   }
 
-  ask(sequences: readonly Asked[], step: StepContext): readonly DraftLimit[] {
-    const { decoding } = step;
+  ask(sequences: readonly DraftCandidate[], { decoding }: StepContext): readonly DraftLimit[] {
     const able: Candidate[] = sequences
       .filter(({ budget }) => budget > 0)
-      .map(({ sequence, budget }) => ({
-        sequence,
-        tokens: Math.min(budget, this.#values.reach(sequence, decoding) ?? budget),
-        value: this.#values.of(sequence, decoding),
+      .map((candidate) => ({
+        ...candidate,
+        tokens: Math.min(candidate.budget, this.#values.reach(candidate.sequence, decoding) ?? candidate.budget),
+        value: this.#values.of(candidate.sequence, decoding),
       }));
     const chosen = new Map(this.#worthDrafting(able, decoding).map((candidate) => [candidate.sequence, candidate]));
     const probed = this.#probe(
@@ -59,6 +60,7 @@ export class AutoLength implements LengthPolicy {
     );
     if (probed !== null) chosen.set(probed.sequence, probed);
     this.#probed = probed?.sequence ?? null;
+    this.#takenIn = [...chosen.values()].reduce((sum, { waiting }) => sum + waiting, 0);
     return sequences.map(({ sequence, budget }) => {
       if (budget === 0) return { tokens: 0, reason: null };
       const candidate = chosen.get(sequence);
@@ -67,23 +69,19 @@ export class AutoLength implements LengthPolicy {
     });
   }
 
-  trim(drafts: readonly Drafted[], step: StepContext, draftMs: number): readonly DraftLimit[] {
-    const { decoding } = step;
+  trim(drafts: readonly Drafted[], { decoding }: StepContext, draftMs: number): readonly DraftLimit[] {
     const drafting = drafts.filter(({ proposal }) => proposal.tokens.length > 0);
     const drafted = drafting.reduce((sum, { proposal }) => sum + proposal.tokens.length, 0);
-    const isProbe = drafting.length === 1 && drafting[0]?.sequence === this.#probed;
-    // A probe takes in what has waited since the last one, and pays for that too; a draft of the next round does not.
-    if (isProbe) this.#probeMs -= draftMs - this.#costs.draftMs(drafted, 1);
-    else if (drafted > 0) this.#costs.observeDraft(drafted, drafting.length, draftMs);
+    if (drafted > 0) this.#costs.observeDraft(drafted, drafting.length, this.#takenIn, draftMs);
     const survivals = drafts.map(({ sequence, proposal }) => this.#survivals(sequence, proposal));
-    const plainRows = decoding - drafts.length + step.promptRows;
+    // Rows of prompts are no part of the price: they have to be computed, whatever is drafted beside them.
+    const plainRows = decoding - drafts.length;
     const stepMs = (rows: number) => this.#costs.stepMs(rows + plainRows, decoding);
-    const { lengths, expectedMs } = bestLengths(survivals, draftMs, stepMs);
+    const tokensPerMs = this.#tokensPerMs(decoding);
+    const { lengths, expectedMs } = bestLengths(survivals, tokensPerMs, stepMs);
 
-    const plainMs = stepMs(drafts.length);
-    const tokensPerMs = decoding / plainMs;
     const draftRows = lengths.reduce((sum, length) => sum + length, 0);
-    const rowTokens = draftRows === 0 ? 0 : ((expectedMs - draftMs - plainMs) * tokensPerMs) / draftRows;
+    const rowTokens = draftRows === 0 ? 0 : ((expectedMs - stepMs(drafts.length)) * tokensPerMs) / draftRows;
     return drafts.map(({ sequence, proposal }, i) => {
       const length = lengths[i] as number;
       const offered = proposal.tokens.length;
@@ -114,14 +112,17 @@ export class AutoLength implements LengthPolicy {
     // A first draft tells more than any guess.
     if (able.some(({ value }) => value === null)) return able;
     const sorted = able.toSorted((a, b) => (b.value as number) - (a.value as number));
-    const msPerToken = this.#costs.stepMs(decoding, decoding) / decoding;
+    const msPerToken = 1 / this.#tokensPerMs(decoding);
     let best = { count: 0, netMs: 0 };
     let savedMs = 0;
     let tokens = 0;
+    let waiting = 0;
     for (const [index, candidate] of sorted.entries()) {
       savedMs += (candidate.value as number) * msPerToken;
       tokens += candidate.tokens;
-      const netMs = savedMs - this.#costs.draftMs(tokens, index + 1);
+      // What waits is taken in once, for all drafts that follow.
+      waiting += 1 + (candidate.waiting - 1) / FOLLOWING_DRAFTS;
+      const netMs = savedMs - this.#costs.draftMs(tokens, index + 1, waiting);
       if (netMs > best.netMs) best = { count: index + 1, netMs };
     }
     return sorted.slice(0, best.count);
@@ -134,11 +135,16 @@ export class AutoLength implements LengthPolicy {
     const newest = others.reduce((least, candidate) => (drafts(candidate) < drafts(least) ? candidate : least));
     const plainMs = this.#costs.stepMs(decoding, decoding);
     const rowMs = this.#costs.stepMs(decoding + 1, decoding) - plainMs;
-    const costMs = this.#costs.draftMs(newest.tokens, 1) + rowMs;
+    const costMs = this.#costs.draftMs(newest.tokens, 1, newest.waiting) + rowMs;
     this.#probeMs += PROBING * plainMs;
     if (this.#probeMs < costMs) return null;
     this.#probeMs -= costMs;
     return newest;
+  }
+
+  /** The rate without drafts, at which time is worth what it could give instead. */
+  #tokensPerMs(decoding: number): number {
+    return decoding / this.#costs.stepMs(decoding, decoding);
   }
 
   #survivals(sequence: Sequence, proposal: Proposal): readonly number[] {

@@ -26,13 +26,17 @@ export class CostModel {
   readonly #steps = new Map<number, RunningLine>();
   readonly #drafts = new Map<number, RunningLine>();
 
+  readonly #contextMs: number;
+
   /**
    * @param steps at least one point, rows ascending
    * @param drafts of one sequence, by tokens; at least one point
+   * @param contextMs that a draft takes longer for each row that it takes in, beyond one of each sequence
    */
-  constructor(steps: readonly CostPoint[], drafts: readonly CostPoint[]) {
+  constructor(steps: readonly CostPoint[], drafts: readonly CostPoint[], contextMs = 0) {
     this.#step = new CostCurve(steps);
     this.#draft = new CostCurve(drafts.map(({ rows, ms }) => ({ rows: rows + ROWS_PER_DRAFT, ms })));
+    this.#contextMs = contextMs;
   }
 
   /** Milliseconds of a step of `rows` rows over `sequences` sequences, one of each at least. */
@@ -40,14 +44,18 @@ export class CostModel {
     return expected(this.#steps, sequences, this.#step.parts(rows, sequences));
   }
 
-  /** Milliseconds of a draft of `tokens` tokens, all together, for `sequences` sequences. */
-  draftMs(tokens: number, sequences: number): number {
-    return expected(this.#drafts, sequences, this.#draftParts(tokens, sequences));
+  /**
+   * Milliseconds of a draft of `tokens` tokens, all together, for `sequences` sequences.
+   * @param waiting rows that it takes in first, all together
+   */
+  draftMs(tokens: number, sequences: number, waiting = sequences): number {
+    return expected(this.#drafts, sequences, this.#draftParts(tokens, sequences, waiting));
   }
 
-  /** At least one token for each sequence. */
-  #draftParts(tokens: number, sequences: number): Parts {
-    return this.#draft.parts(tokens + ROWS_PER_DRAFT * sequences, (1 + ROWS_PER_DRAFT) * sequences);
+  /** At least one token for each sequence, which takes in a row. */
+  #draftParts(tokens: number, sequences: number, waiting: number): Parts {
+    const [least, beyond] = this.#draft.parts(tokens + ROWS_PER_DRAFT * sequences, (1 + ROWS_PER_DRAFT) * sequences);
+    return [least, beyond + this.#contextMs * Math.max(waiting - sequences, 0)];
   }
 
   /** Of a step that only decodes: rows of prompts cost differently. */
@@ -55,8 +63,8 @@ export class CostModel {
     observe(this.#steps, sequences, this.#step.parts(rows, sequences), ms);
   }
 
-  observeDraft(tokens: number, sequences: number, ms: number): void {
-    observe(this.#drafts, sequences, this.#draftParts(tokens, sequences), ms);
+  observeDraft(tokens: number, sequences: number, waiting: number, ms: number): void {
+    observe(this.#drafts, sequences, this.#draftParts(tokens, sequences, waiting), ms);
   }
 }
 

@@ -8,9 +8,8 @@ const TYPICAL_WEIGHT = 4;
 const FORGET = 0.98;
 /** Share of the newest draft in what is typical, once there were many. */
 const TYPICAL_RATE = 0.08;
-/** Drafts that the usual length is looked for in, and its place among them: the few longer ones would not pay for all. */
+/** Drafts that the usual length, the median, is looked for in: the few longer ones would not pay for all. */
 const REACH_DRAFTS = 16;
-const USUAL_RANK = 11;
 
 interface Typical {
   value: number;
@@ -46,12 +45,12 @@ export class DraftValue {
     return this.#experience.get(sequence)?.weight ?? 0;
   }
 
-  /** One more than most drafts that were of use lately, which finds out when more would be; null: not known yet. */
+  /** One more than was usually of use lately, which finds out when more would be; null: not known yet. */
   reach(sequence: Sequence, decoding: number): number | null {
     const own = this.#experience.get(sequence)?.lengths ?? [];
     const lengths = own.length < REACH_DRAFTS ? (ofNearestCount(this.#typical, decoding)?.lengths ?? []) : own;
     if (lengths.length < REACH_DRAFTS) return null;
-    return (lengths.toSorted((a, b) => a - b)[USUAL_RANK] as number) + 1;
+    return (lengths.toSorted((a, b) => a - b)[REACH_DRAFTS / 2] as number) + 1;
   }
 
   /** @param length draft tokens that were worth their rows */

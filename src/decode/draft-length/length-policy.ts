@@ -9,17 +9,24 @@ export interface DraftLimit {
   readonly reason: ShortDraftReason | null;
 }
 
+/** A sequence that may have a draft. */
+export interface DraftCandidate {
+  readonly sequence: Sequence;
+  /** Draft tokens that it may have. */
+  readonly budget: number;
+  /** Rows that its draft would take in first. */
+  readonly waiting: number;
+}
+
 /** The step that drafts are for. */
 export interface StepContext {
   /** Sequences that decode in it, those that do not draft included. */
   readonly decoding: number;
-  /** Rows of it that are prompts'. */
-  readonly promptRows: number;
 }
 
 export interface LengthPolicy {
-  /** Before drafting: how much to ask of the drafter for a sequence that may have up to `budget` draft tokens. */
-  ask(sequences: readonly { readonly sequence: Sequence; readonly budget: number }[], step: StepContext): readonly DraftLimit[];
+  /** Before drafting: how much to ask of the drafter for each sequence. */
+  ask(sequences: readonly DraftCandidate[], step: StepContext): readonly DraftLimit[];
   /**
    * After drafting: how much of each draft to verify.
    * @param draftMs what drafting took

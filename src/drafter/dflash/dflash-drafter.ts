@@ -117,7 +117,7 @@ export class DflashDrafter implements Drafter {
       const capped = Math.min(budget, this.maxDraftTokens);
       // Without a draft to make, a run would cost nearly as much as with one: a few rows can wait for the next.
       if (capped === 0 && state.defer()) return [];
-      return state.contextRows === 0 && capped === 0 ? [] : [{ state, anchor, budget: capped, request }];
+      return state.waitingRows === 0 && capped === 0 ? [] : [{ state, anchor, budget: capped, request }];
     });
     if (asked.length === 0) return requests.map(() => NO_PROPOSAL);
     const context = this.#context(asked.map(({ state }) => state));
@@ -151,7 +151,7 @@ export class DflashDrafter implements Drafter {
       const taps = states.find(({ pendingTaps }) => pendingTaps !== null)?.pendingTaps ?? null;
       return { taps, rows: states.map(({ pendingRows }) => pendingRows) };
     }
-    const total = states.reduce((sum, { contextRows }) => sum + contextRows, 0);
+    const total = states.reduce((sum, { waitingRows }) => sum + waitingRows, 0);
     const { targetHidden } = this.#parts.config;
     const taps = new Map(
       this.taps.map((layer) => [layer, this.#tensors.shaped(`deferred.${layer}`, 'f32', [total, targetHidden])]),
@@ -159,7 +159,7 @@ export class DflashDrafter implements Drafter {
     let first = 0;
     const rows = states.map((state) => {
       state.copyContext(taps, first);
-      const own = Array.from({ length: state.contextRows }, (_, i) => first + i);
+      const own = Array.from({ length: state.waitingRows }, (_, i) => first + i);
       first += own.length;
       return own;
     });
@@ -274,9 +274,7 @@ export class DflashDrafter implements Drafter {
   }
 }
 
-/** Rows of one step that may wait for the next draft. More, as a prompt has, are worth a run of their own. */
-const MOST_PENDING_ROWS = 32;
-/** Rows that may wait altogether: a sequence that is not drafted for pays for no context, as long as memory allows. */
+/** Rows of a sequence that may wait: one that is not drafted for pays for no context, as long as memory allows. */
 const MOST_DEFERRED_ROWS = 256;
 
 /**
@@ -301,17 +299,16 @@ class DflashState implements DraftState {
     return this.#pendingTaps;
   }
 
+  get waitingRows(): number {
+    return this.#deferred.count + this.#pendingRows.length;
+  }
+
   get deferredRows(): number {
     return this.#deferred.count;
   }
 
-  /** Rows observed and not in the cache yet. */
-  get contextRows(): number {
-    return this.#deferred.count + this.#pendingRows.length;
-  }
-
   observe(rows: CommittedRows): void {
-    const known = this.cache.length + this.contextRows;
+    const known = this.cache.length + this.waitingRows;
     if (rows.position !== known) {
       throw new AppError('internal', `Expected rows from position ${known}, as many as are known, got ${rows.position}`);
     }
@@ -329,12 +326,7 @@ class DflashState implements DraftState {
   defer(): boolean {
     if (this.#pendingTaps === null) return this.#pendingRows.length === 0;
     const tensors = [...this.#pendingTaps.values()];
-    if (
-      this.#pendingRows.length > MOST_PENDING_ROWS ||
-      this.contextRows > MOST_DEFERRED_ROWS ||
-      tensors.some(({ placement }) => placement === 'device')
-    )
-      return false;
+    if (this.waitingRows > MOST_DEFERRED_ROWS || tensors.some(({ placement }) => placement === 'device')) return false;
     this.#deferred.append(this.#pendingTaps, this.#pendingRows);
     this.#clearPending();
     return true;
@@ -364,13 +356,13 @@ class DflashState implements DraftState {
 
   /** The context rows are in the cache now. */
   absorbed(): void {
-    this.cache.grow(this.contextRows);
+    this.cache.grow(this.waitingRows);
     this.#deferred.truncate(0);
     this.#clearPending();
   }
 
   rewind(length: number): void {
-    const excess = Math.max(this.cache.length + this.contextRows - length, 0);
+    const excess = Math.max(this.cache.length + this.waitingRows - length, 0);
     const pending = Math.min(excess, this.#pendingRows.length);
     this.#pendingRows.length -= pending;
     this.#deferred.truncate(Math.max(this.#deferred.count - (excess - pending), 0));

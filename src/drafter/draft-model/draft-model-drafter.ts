@@ -11,7 +11,7 @@ export const DRAFT_MODEL_TOKENS = 8;
 /** One sequence while a call of propose lasts. */
 interface Member {
   readonly state: DraftModelState;
-  /** Draft tokens wanted; 0: the cache only takes in what was observed. */
+  /** Draft tokens wanted. */
   readonly budget: number;
   /** Tokens that the decoder has still to see. */
   queue: TokenId[];
@@ -52,14 +52,14 @@ export class DraftModelDrafter implements Drafter {
       const fed = this.#nextStep(members);
       if (fed.length === 0) break;
       const spans = fed.map(({ member, tokens }): DecoderSpan => {
-        const isLast = tokens.length === member.queue.length && member.budget > 0;
+        const isLast = tokens.length === member.queue.length;
         return { cache: member.state.cache, tokens, logitsFrom: isLast ? tokens.length - 1 : tokens.length };
       });
       const result = await this.#decoder.step(spans, signal);
       for (const [span, { member, tokens }] of fed.entries()) {
         member.state.computed(tokens);
         member.queue = member.queue.slice(tokens.length);
-        if (member.queue.length > 0 || member.budget === 0) continue;
+        if (member.queue.length > 0) continue;
         const { token, probability } = likeliest(result.logits(span, tokens.length - 1));
         member.tokens.push(token);
         member.probabilities.push(probability);
@@ -74,9 +74,10 @@ export class DraftModelDrafter implements Drafter {
     if (!(state instanceof DraftModelState)) throw new AppError('internal', 'A draft request names a state of another drafter');
     const { capacity } = state.cache;
     // The last draft token needs no position.
-    const room = capacity - state.lengthWith(anchor) + 1;
+    const room = capacity - state.length;
     const capped = Math.max(Math.min(budget, this.maxDraftTokens, room), 0);
-    const queue = state.lengthWith(null) > capacity ? [] : state.missing(capped === 0 ? null : anchor);
+    // Without a draft to make, a run would cost nearly as much as with one: what was observed can wait for the next.
+    const queue = capped === 0 ? [] : state.missing(anchor);
     return { state, budget: capped, queue, tokens: [], probabilities: [] };
   }
 

@@ -45,9 +45,8 @@ export class DraftModelState implements DraftState {
   fork(cache: DecoderCache, length: Position): ForkedState {
     const state = new DraftModelState(cache);
     for (const token of this.#observed.slice(0, length)) state.#observed.push(token);
-    while (state.#agreeing < state.#observed.length && this.#cached[state.#agreeing] === state.#observed[state.#agreeing]) {
-      state.#agreeing++;
-    }
+    this.#agree();
+    state.#agreeing = Math.min(this.#agreeing, state.#observed.length);
     try {
       cache.copyFrom(this.#cache, state.#agreeing);
     } catch (error) {
@@ -58,29 +57,30 @@ export class DraftModelState implements DraftState {
     return { state, length: state.#observed.length };
   }
 
-  /** Positions of the sequence with an anchor behind it, or without. */
-  lengthWith(anchor: TokenId | null): number {
-    return this.#observed.length + (anchor === null ? 0 : 1);
+  /** Rows observed. */
+  get length(): number {
+    return this.#observed.length;
+  }
+
+  get waitingRows(): number {
+    this.#agree();
+    return this.#observed.length - this.#agreeing;
   }
 
   /**
    * Cuts the cache back to what the sequence has, and returns the tokens that it lacks.
-   * @param anchor the last of these, in any case, as logits are wanted behind it; null: none is
+   * @param anchor the last of these, in any case, as logits are wanted behind it
    */
-  missing(anchor: TokenId | null): TokenId[] {
-    while (this.#agreeing < this.#cached.length && this.#cached[this.#agreeing] === this.#tokenAt(this.#agreeing, anchor)) {
-      this.#agreeing++;
-    }
-    const kept = Math.min(this.#agreeing, this.#observed.length);
-    this.#agreeing = kept;
-    this.#cache.truncate(kept);
-    this.#cached.length = kept;
-    const missing = this.#observed.slice(kept);
-    return anchor === null ? missing : [...missing, anchor];
+  missing(anchor: TokenId): TokenId[] {
+    this.#agree();
+    this.#cache.truncate(this.#agreeing);
+    this.#cached.length = this.#agreeing;
+    return [...this.#observed.slice(this.#agreeing), anchor];
   }
 
-  #tokenAt(position: Position, anchor: TokenId | null): TokenId | null | undefined {
-    return position === this.#observed.length ? anchor : this.#observed[position];
+  #agree(): void {
+    const most = Math.min(this.#observed.length, this.#cached.length);
+    while (this.#agreeing < most && this.#cached[this.#agreeing] === this.#observed[this.#agreeing]) this.#agreeing++;
   }
 
   /** The cache holds these now, too. */

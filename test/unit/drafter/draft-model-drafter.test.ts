@@ -25,6 +25,7 @@ function open(options: Parameters<typeof scriptedDecoder>[1] = {}, longest = 4) 
   let length = 0;
   return {
     drafter,
+    state,
     decoder: decoder.scripted,
     observe(...tokens: TokenId[]) {
       state.observe({ position: length, tokens, taps: new Map(), firstRow: 0 });
@@ -91,13 +92,17 @@ describe('a draft model', () => {
     expect((await draft(5, 2)).tokens).toEqual(continuation([1, 2, 9, 9, 9, 5], 2));
   });
 
-  it('takes in what it observed without a draft, and asks for no logits then', async () => {
-    const { observe, draft, decoder } = open();
+  it('keeps what it observed for the next draft while there is none to make', async () => {
+    const { observe, draft, decoder, state } = open();
     observe(1, 2, 3);
+    expect(state.waitingRows).toBe(3);
     expect(await draft(5, 0)).toEqual({ tokens: [] });
-    expect([decoder.stepRows, decoder.logitRows]).toEqual([[3], [0]]);
-    await draft(5, 0);
-    expect(decoder.stepRows).toEqual([3]);
+    expect(decoder.stepRows).toEqual([]);
+    observe(5);
+    expect(state.waitingRows).toBe(4);
+    expect((await draft(6, 1)).tokens).toEqual(continuation([1, 2, 3, 5, 6], 1));
+    expect([decoder.stepRows, decoder.logitRows]).toEqual([[5], [1]]);
+    expect(state.waitingRows).toBe(0);
   });
 
   it('takes a long prompt in several steps', async () => {

@@ -6,7 +6,7 @@ import type { Sequence } from '../../../../src/decode/sequence.ts';
 
 /** A policy sees of a sequence only how it is sampled; the object itself tells it from others. */
 const sequence = () => ({ sampling: GREEDY }) as unknown as Sequence;
-const ALONE = { decoding: 1, promptRows: 0 };
+const ALONE = { decoding: 1 };
 const costs = (slope = 1, drafts = [{ rows: 1, ms: 1 }]) =>
   new CostModel(
     [
@@ -20,7 +20,7 @@ const draftOf = (...probabilities: number[]) => ({ tokens: probabilities.map((_,
 /** Rounds in which `accepts` says how many of each draft are accepted; the lengths verified. */
 function run(policy: AutoLength, one: Sequence, rounds: number, accepts: number, probabilities: readonly number[]): number[] {
   return Array.from({ length: rounds }, () => {
-    const [asked] = policy.ask([{ sequence: one, budget: probabilities.length }], ALONE);
+    const [asked] = policy.ask([{ sequence: one, budget: probabilities.length, waiting: 1 }], ALONE);
     const proposal = draftOf(...probabilities.slice(0, asked?.tokens));
     const [kept] = policy.trim([{ sequence: one, proposal }], ALONE, asked?.tokens === 0 ? 0 : 1);
     const drafted = kept?.tokens ?? 0;
@@ -49,7 +49,7 @@ describe('draft lengths by expected gain', () => {
     const one = sequence();
     run(policy, one, 200, 0, [0.3, 0.3, 0.3]);
     const asked = Array.from({ length: 400 }, () => {
-      const [limit] = policy.ask([{ sequence: one, budget: 3 }], ALONE);
+      const [limit] = policy.ask([{ sequence: one, budget: 3, waiting: 1 }], ALONE);
       return limit?.tokens === 0 ? limit.reason : 'probe';
     });
     expect(asked.filter((answer) => answer === 'probe').length).toBeGreaterThanOrEqual(1);
@@ -72,7 +72,7 @@ describe('draft lengths by expected gain', () => {
     const alone = policy.trim([{ sequence: sequence(), proposal: draftOf(0.8, 0.8) }], ALONE, 0.1);
     expect(alone).toEqual([{ tokens: 2, reason: null }]);
     const crowd = Array.from({ length: 8 }, () => ({ sequence: sequence(), proposal: draftOf(0.8, 0.8) }));
-    const together = policy.trim(crowd, { decoding: 8, promptRows: 0 }, 0.1);
+    const together = policy.trim(crowd, { decoding: 8 }, 0.1);
     expect(together.map(({ tokens }) => tokens)).toEqual(crowd.map(() => 0));
     expect(new Set(together.map(({ reason }) => reason))).toEqual(new Set(['load']));
   });
@@ -86,12 +86,12 @@ describe('draft lengths by expected gain', () => {
     );
     const good = sequence();
     const bad = sequence();
-    const step = { decoding: 2, promptRows: 0 };
+    const step = { decoding: 2 };
     let badDrafts = 0;
     let goodDrafts = 0;
     for (let round = 0; round < 700; round++) {
       const asked = policy.ask(
-        [good, bad].map((one) => ({ sequence: one, budget: 2 })),
+        [good, bad].map((one) => ({ sequence: one, budget: 2, waiting: 1 })),
         step,
       );
       const proposals = asked.map(({ tokens }, i) => draftOf(...Array.from({ length: tokens }, () => (i === 0 ? 0.95 : 0.05))));
@@ -117,6 +117,8 @@ describe('draft lengths by expected gain', () => {
   });
 
   it('leave a budget of nothing as it is', () => {
-    expect(new AutoLength(costs()).ask([{ sequence: sequence(), budget: 0 }], ALONE)).toEqual([{ tokens: 0, reason: null }]);
+    expect(new AutoLength(costs()).ask([{ sequence: sequence(), budget: 0, waiting: 0 }], ALONE)).toEqual([
+      { tokens: 0, reason: null },
+    ]);
   });
 });

@@ -2,16 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bestLengths } from '../../../../src/decode/draft-length/best-lengths.ts';
 
-/** Every combination of lengths, compared. */
-function bestByTrying(survivals: readonly (readonly number[])[], spentMs: number, stepMs: (rows: number) => number): number {
-  let best = 0;
+/** Every combination of lengths, compared: tokens less those that the time would give elsewhere. */
+function bestByTrying(
+  survivals: readonly (readonly number[])[],
+  tokensPerMs: number,
+  stepMs: (rows: number) => number,
+): number {
+  let best = Number.NEGATIVE_INFINITY;
   const visit = (sequence: number, tokens: number, rows: number): void => {
     if (sequence === survivals.length) {
-      best = Math.max(best, tokens / (spentMs + stepMs(rows)));
+      best = Math.max(best, tokens - tokensPerMs * stepMs(rows));
       return;
     }
-    let gained = 1;
-    visit(sequence + 1, tokens + gained, rows + 1);
+    let gained = 0;
+    visit(sequence + 1, tokens, rows + 1);
     for (const [slot, survival] of (survivals[sequence] ?? []).entries()) {
       gained += survival;
       visit(sequence + 1, tokens + gained, rows + 2 + slot);
@@ -29,13 +33,13 @@ describe('the best lengths', () => {
     fc.assert(
       fc.property(
         fc.array(survivals, { minLength: 1, maxLength: 4 }),
-        fc.double({ min: 0, max: 5, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
         fc.double({ min: 0.5, max: 10, noNaN: true }),
         fc.double({ min: 0, max: 3, noNaN: true }),
-        (all, spentMs, base, slope) => {
+        (all, tokensPerMs, base, slope) => {
           const stepMs = (rows: number) => base + slope * rows;
-          const { lengths, expectedTokens, expectedMs } = bestLengths(all, spentMs, stepMs);
-          expect(expectedTokens / expectedMs).toBeCloseTo(bestByTrying(all, spentMs, stepMs), 9);
+          const { lengths, expectedTokens, expectedMs } = bestLengths(all, tokensPerMs, stepMs);
+          expect(expectedTokens - tokensPerMs * expectedMs).toBeCloseTo(bestByTrying(all, tokensPerMs, stepMs), 9);
           for (const [i, length] of lengths.entries()) expect(length).toBeLessThanOrEqual(all[i]?.length ?? 0);
         },
       ),
@@ -43,16 +47,16 @@ describe('the best lengths', () => {
   });
 
   it('are prefixes: a likely slot behind an unlikely one does not jump the queue', () => {
-    const { lengths } = bestLengths([[0.9, 0.1, 0.1]], 0, (rows) => 10 + rows);
+    const { lengths } = bestLengths([[0.9, 0.1, 0.1]], 0.2, (rows) => 10 + rows);
     expect(lengths).toEqual([1]);
   });
 
   it('give rows to the sequence that is more likely to use them', () => {
-    const { lengths } = bestLengths([[0.95, 0.9], [0.2]], 0, (rows) => 10 + 2 * rows);
+    const { lengths } = bestLengths([[0.95, 0.9], [0.2]], 0.2, (rows) => 10 + 2 * rows);
     expect(lengths).toEqual([2, 0]);
   });
 
   it('are none when a row costs as much as a step', () => {
-    expect(bestLengths([[0.9, 0.8]], 0, (rows) => 10 * rows).lengths).toEqual([0]);
+    expect(bestLengths([[0.9, 0.8]], 0.1, (rows) => 10 * rows).lengths).toEqual([0]);
   });
 });

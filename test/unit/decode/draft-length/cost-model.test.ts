@@ -58,9 +58,18 @@ describe('the cost of a draft', () => {
     const costs = new CostModel(POINTS, DRAFTS);
     for (const [i, ms] of [2, 3, 4].entries())
       expect([1, 3, 5].map((tokens) => costs.draftMs(tokens, 1))[i]).toBeCloseTo(ms, 9);
-    for (let i = 0; i < 400; i++) costs.observeDraft(9, 3, 12);
+    for (let i = 0; i < 400; i++) costs.observeDraft(9, 3, 3, 12);
     expect(costs.draftMs(9, 3)).toBeCloseTo(12, 1);
     expect(costs.draftMs(9, 4)).toBeGreaterThan(10);
+  });
+
+  it('has rows that it takes in first, beyond one of each sequence', () => {
+    const costs = new CostModel(POINTS, DRAFTS, 0.1);
+    expect(costs.draftMs(5, 1)).toBeCloseTo(4, 9);
+    expect(costs.draftMs(5, 1, 41)).toBeCloseTo(8, 9);
+    // All that is beyond the least draft turns out to take twice as long.
+    for (let i = 0; i < 400; i++) costs.observeDraft(i % 2 === 0 ? 1 : 5, 1, 1, i % 2 === 0 ? 2 : 6);
+    expect(costs.draftMs(5, 1, 41)).toBeCloseTo(14, 0);
   });
 
   it('of several sequences has the rows of their anchors too, before any was observed', () => {

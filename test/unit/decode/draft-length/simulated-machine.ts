@@ -9,6 +9,8 @@ export interface Machine {
   readonly stepMs: (rows: number, sequences: number) => number;
   /** Milliseconds of a draft for so many sequences of so many tokens together. */
   readonly draftMs: (sequences: number, tokens: number) => number;
+  /** Milliseconds of each row that a draft takes in first. */
+  readonly contextMs: number;
   /** Probability that a draft token with this confidence is accepted. */
   readonly accepted: (confidence: number) => number;
   /** Range of confidences, by slot. */
@@ -19,45 +21,48 @@ export interface Machine {
 }
 
 /** Costs as the start of a server measures them: with one sequence. */
-export function measured({ stepMs, draftMs, longest }: Machine): CostModel {
+export function measured({ stepMs, draftMs, contextMs, longest }: Machine): CostModel {
   const rows = [1, 2, 3, 5, 9, 16, 32];
   return new CostModel(
     rows.map((count) => ({ rows: count, ms: stepMs(count, 1) })),
     [1, longest].map((tokens) => ({ rows: tokens, ms: draftMs(1, tokens) })),
+    contextMs,
   );
 }
 
-/** Tokens per millisecond of `waves` times `clients` answers of `length` tokens each. */
+/** Tokens per millisecond of `waves` times `clients` answers of `length` tokens each, behind prompts that are computed. */
 export function throughput(
   machine: Machine,
   policy: LengthPolicy,
-  { clients, length, waves }: { clients: number; length: number; waves: number },
+  { clients, prompt, length, waves }: { clients: number; prompt: number; length: number; waves: number },
   seed = 1,
 ): number {
   const random = generator(seed);
   const noisy = (ms: number) => ms * (1 + machine.noise * (2 * random() - 1));
   let ms = 0;
   for (let wave = 0; wave < waves; wave++) {
-    const left = new Map<Sequence, number>();
-    for (let i = 0; i < clients; i++) left.set({ sampling: GREEDY } as unknown as Sequence, length);
+    const left = new Map<Sequence, { room: number; waiting: number }>();
+    for (let i = 0; i < clients; i++) {
+      left.set({ sampling: GREEDY } as unknown as Sequence, { room: length, waiting: prompt });
+    }
     while (left.size > 0) {
-      const step = { decoding: left.size, promptRows: 0 };
-      const able = [...left].map(([sequence, room]) => ({ sequence, budget: Math.min(machine.longest, room - 1) }));
+      const step = { decoding: left.size };
+      const able = [...left].map(([sequence, { room, waiting }]) => {
+        return { sequence, budget: Math.min(machine.longest, room - 1), waiting };
+      });
       const asked = policy.ask(able, step);
       const drafts = able.map(({ sequence }, i) => {
         const probabilities = Array.from({ length: asked[i]!.tokens }, (_, slot) => machine.confidence(slot, random()));
         return { sequence, proposal: { tokens: probabilities.map((_, slot) => slot), probabilities } };
       });
-      const drafting = asked.filter(({ tokens }) => tokens > 0);
+      const drafting = able.filter((_, i) => asked[i]!.tokens > 0);
+      const tokens = asked.reduce((sum, limit) => sum + limit.tokens, 0);
+      const waiting = drafting.reduce((sum, own) => sum + own.waiting, 0);
       const draftMs =
         drafting.length === 0
           ? 0
-          : noisy(
-              machine.draftMs(
-                drafting.length,
-                drafting.reduce((sum, { tokens }) => sum + tokens, 0),
-              ),
-            );
+          : noisy(machine.draftMs(drafting.length, tokens) + machine.contextMs * (waiting - drafting.length));
+      for (const { sequence } of drafting) left.get(sequence)!.waiting = 0;
       const kept = policy.trim(drafts, step, draftMs);
       const verified = drafts.map(({ sequence, proposal }, i) => {
         const drafted = kept[i]!.tokens;
@@ -72,9 +77,10 @@ export function throughput(
       policy.learn(verified);
       ms += draftMs + stepMs;
       for (const { sequence, round } of verified) {
-        const room = left.get(sequence)! - round.emitted;
-        if (room <= 0) left.delete(sequence);
-        else left.set(sequence, room);
+        const own = left.get(sequence)!;
+        own.room -= round.emitted;
+        own.waiting += round.emitted;
+        if (own.room <= 0) left.delete(sequence);
       }
     }
   }
