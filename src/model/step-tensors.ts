@@ -3,7 +3,10 @@ import type { ElementType } from '../onnx/element-type.ts';
 import type { OnnxRuntime } from '../onnx/runtime.ts';
 import { elementCount, OwnedTensor } from '../onnx/tensor.ts';
 
-/** Grows to the largest size asked for, and keeps one tensor per shape, so that a repeated shape costs nothing. */
+/** Shapes of one name that are kept. Some have the length of the context among them, and come once in a sequence. */
+const MOST_VIEWS = 64;
+
+/** Grows to the largest size asked for, and keeps one tensor for each recent shape, so that a repeated shape costs nothing. */
 class StepTensor<T extends ElementType> implements Disposable {
   readonly #runtime: OnnxRuntime;
   readonly #type: T;
@@ -15,16 +18,25 @@ class StepTensor<T extends ElementType> implements Disposable {
     this.#type = type;
   }
 
-  /** A tensor of this shape over the memory, with whatever an earlier shape left in it. */
+  /** A tensor of this shape over the memory, with whatever an earlier shape left in it; until many other shapes were asked for. */
   shaped(shape: readonly number[]): OwnedTensor<T> {
     const key = shape.join();
     const known = this.#views.get(key);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#views.delete(key);
+      this.#views.set(key, known);
+      return known;
+    }
     const elements = elementCount(shape);
     if (this.#memory === undefined || elementCount(this.#memory.shape) < elements) {
       this[Symbol.dispose]();
       const MARGIN = 1.5;
       this.#memory = OwnedTensor.allocate(this.#runtime, this.#type, [Math.ceil(elements * MARGIN)]);
+    }
+    const [oldest] = this.#views;
+    if (oldest !== undefined && this.#views.size >= MOST_VIEWS) {
+      oldest[1][Symbol.dispose]();
+      this.#views.delete(oldest[0]);
     }
     const view = this.#memory.reshaped(shape);
     this.#views.set(key, view);
