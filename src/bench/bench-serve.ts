@@ -75,6 +75,7 @@ async function measure(
       ignoreEos: options.ignoreEos,
       seed: options.seed,
       cacheSalt: server.drafters === null ? null : salt,
+      continuousUsage: server.drafters !== null,
       signal,
       onAnswer,
     });
@@ -150,6 +151,7 @@ function result(
       seed: options.seed,
       repeats: options.repeats,
       goodput: options.goals,
+      metric_percentiles: [...options.percentiles],
     },
     points: figures,
     gains,

@@ -40,6 +40,8 @@ export type StreamFigures = Omit<RequestRecord, 'prompt' | 'category'>;
 export async function readChatStream(response: Response, { sentAt, now }: StreamTimes): Promise<StreamFigures> {
   if (!response.ok || response.body === null) return failed(`${response.status} ${(await response.text()).slice(0, 300)}`);
   const itl: number[] = [];
+  const itlPerToken: number[] = [];
+  let told = 0;
   let firstAt: number | null = null;
   let lastAt = sentAt;
   let text = '';
@@ -63,8 +65,13 @@ export async function readChatStream(response: Response, { sentAt, now }: Stream
     const piece = (delta?.content ?? '') + (delta?.reasoning ?? '');
     if (piece === '') continue;
     const time = now();
+    const tokens = (chunk.usage?.completion_tokens ?? told) - told;
+    told += tokens;
     if (firstAt === null) firstAt = time;
-    else itl.push(time - lastAt);
+    else {
+      itl.push(time - lastAt);
+      itlPerToken.push(...new Array<number>(tokens).fill((time - lastAt) / tokens));
+    }
     lastAt = time;
     text += piece;
   }
@@ -79,13 +86,25 @@ export async function readChatStream(response: Response, { sentAt, now }: Stream
     tpot: outputTokens < 2 ? null : (lastAt - firstAt) / (outputTokens - 1),
     e2el: lastAt - sentAt,
     itl,
+    itlPerToken,
     text: createHash('sha256').update(text).digest('hex').slice(0, 16),
     speculation,
   };
 }
 
 export function failed(error: string): StreamFigures {
-  return { error, inputTokens: 0, outputTokens: 0, ttft: 0, tpot: null, e2el: 0, itl: [], text: '', speculation: null };
+  return {
+    error,
+    inputTokens: 0,
+    outputTokens: 0,
+    ttft: 0,
+    tpot: null,
+    e2el: 0,
+    itl: [],
+    itlPerToken: [],
+    text: '',
+    speculation: null,
+  };
 }
 
 function parsedJson(text: string): unknown {

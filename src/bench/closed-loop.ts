@@ -17,6 +17,8 @@ export interface LoopOptions {
   readonly seed: number;
   /** Keeps prompts from being found in the server's prefix cache by those who ask later; null where it has no such field. */
   readonly cacheSalt: string | null;
+  /** Each chunk tells the tokens so far; false where the server has no such option. */
+  readonly continuousUsage: boolean;
   readonly signal: AbortSignal;
   readonly onAnswer: () => void;
 }
@@ -46,7 +48,7 @@ export async function closedLoop(options: LoopOptions): Promise<LoopResult> {
 }
 
 async function ask(options: LoopOptions, prompt: DiagnosisPrompt): Promise<RequestRecord> {
-  const { client, model, point, prompts, outputLength, ignoreEos, seed, cacheSalt, signal } = options;
+  const { client, model, point, prompts, outputLength, ignoreEos, seed, cacheSalt, continuousUsage, signal } = options;
   const { variant, temperature, contextLength } = point;
   const sentAt = performance.now();
   const own = { prompt: prompt.id, category: prompt.category };
@@ -62,6 +64,7 @@ async function ask(options: LoopOptions, prompt: DiagnosisPrompt): Promise<Reque
         ...(variant.drafter === null ? {} : { drafter: variant.drafter }),
         ...(variant.draftTokens === null ? {} : { draft_tokens: variant.draftTokens }),
         ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }),
+        stream_options: { include_usage: true, ...(continuousUsage ? { continuous_usage_stats: true } : {}) },
       },
       signal,
     );

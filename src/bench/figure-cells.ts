@@ -2,22 +2,26 @@
 import { formatInterval, formatNumber, formatShare } from '../validate/report/format-figure.ts';
 import type { PointFigures } from './result-schema.ts';
 
-export const FIGURE_HEADER = [
-  'done',
-  'failed',
-  'req/s',
-  'tok/s',
-  'TTFT',
-  'TTFT p99',
-  'TPOT',
-  'TPOT p99',
-  'ITL',
-  'E2EL',
-  'AL',
-  'accepted %',
-] as const;
+/** @param percentiles that were asked for, of TTFT and TPOT */
+export function figureHeader(percentiles: readonly number[]): string[] {
+  return [
+    'done',
+    'failed',
+    'req/s',
+    'tok/s',
+    'TTFT',
+    ...percentiles.map((percent) => `TTFT p${percent}`),
+    'TPOT',
+    ...percentiles.map((percent) => `TPOT p${percent}`),
+    'ITL',
+    'ITL/token',
+    'E2EL',
+    'AL',
+    'accepted %',
+  ];
+}
 
-export function figureCells(point: PointFigures): string[] {
+export function figureCells(point: PointFigures, percentiles: readonly number[]): string[] {
   const ms = (name: string) => formatNumber(point.times[name] ?? null, 1);
   return [
     String(point.completed),
@@ -25,10 +29,11 @@ export function figureCells(point: PointFigures): string[] {
     formatNumber(point.request_throughput),
     formatNumber(point.output_throughput, 1),
     ms('median_ttft_ms'),
-    ms('p99_ttft_ms'),
+    ...percentiles.map((percent) => ms(`p${percent}_ttft_ms`)),
     ms('median_tpot_ms'),
-    ms('p99_tpot_ms'),
+    ...percentiles.map((percent) => ms(`p${percent}_tpot_ms`)),
     ms('median_itl_ms'),
+    ms('median_itl_per_token_ms'),
     ms('median_e2el_ms'),
     formatInterval(point.spec_decode_acceptance_length),
     formatShare(point.spec_decode_acceptance_rate.value),

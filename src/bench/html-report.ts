@@ -6,9 +6,9 @@ import { htmlTable, page } from '../validate/report/page.ts';
 import { barChart } from '../validate/report/svg/bar-chart.ts';
 import { lineChart } from '../validate/report/svg/line-chart.ts';
 import { PLAIN } from './bench-point.ts';
-import { FIGURE_HEADER, figureCells } from './figure-cells.ts';
+import { figureCells, figureHeader } from './figure-cells.ts';
 import type { BenchResult, PointFigures } from './result-schema.ts';
-import { verdictLines } from './verdict-lines.ts';
+import { clients, verdictLines } from './verdict-lines.ts';
 
 const STYLE = `<style>
 table.heat td { text-align: center; padding: 7px 16px; border: 2px solid #fff; border-radius: 4px; } table.heat th { text-align: center; padding: 4px 16px; border: 0; }
@@ -278,7 +278,8 @@ function categoryBars(
 }
 
 function categoryGain(result: BenchResult): string {
-  return categoryBars(result, 'Gain by category, one client', 'times plain decoding', ({ gain }) => gain);
+  const quiet = Math.min(...result.gains.map(({ max_concurrency }) => max_concurrency));
+  return categoryBars(result, `Gain by category, ${clients(quiet)}`, 'times plain decoding', ({ gain }) => gain);
 }
 
 function categoryAcceptance(result: BenchResult): string {
@@ -290,18 +291,18 @@ function categoryAcceptance(result: BenchResult): string {
   );
 }
 
-function figuresTable({ points }: BenchResult): string {
+function figuresTable({ points, settings: { metric_percentiles: percentiles } }: BenchResult): string {
   return (
     htmlTable(
-      ['variant', 'clients', 'temp.', 'prompt', ...FIGURE_HEADER],
+      ['variant', 'clients', 'temp.', 'prompt', ...figureHeader(percentiles)],
       points.map((point) => {
         const { variant, max_concurrency, temperature, mean_input_tokens } = point;
         const asked = [variant, String(max_concurrency), String(temperature), formatNumber(mean_input_tokens, 0)];
-        return [...asked, ...figureCells(point)];
+        return [...asked, ...figureCells(point, percentiles)];
       }),
     ) +
     '<p class="muted">Times in ms, medians where not said. TTFT: to the first text. TPOT: (end − first text) / (tokens − 1). ITL: between deliveries, which have ' +
-    'several tokens each with speculation. AL: 1 + accepted / rounds with a draft. Knee: most throughput for the mean time of an answer.</p>'
+    'several tokens each with speculation; /token: over the tokens of the delivery. AL: 1 + accepted / rounds with a draft. Knee: most throughput for the mean time of an answer.</p>'
   );
 }
 

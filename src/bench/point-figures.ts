@@ -62,6 +62,11 @@ export function pointFigures(
         percentiles,
       ),
       timesOf(
+        'itl_per_token',
+        answered.flatMap(({ itlPerToken }) => itlPerToken),
+        percentiles,
+      ),
+      timesOf(
         'e2el',
         answered.map(({ e2el }) => e2el),
         percentiles,

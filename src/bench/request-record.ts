@@ -14,6 +14,8 @@ export interface RequestRecord {
   readonly e2el: number;
   /** Between deliveries: with speculation a delivery has several tokens. */
   readonly itl: readonly number[];
+  /** Of each token behind the first delivery: the gap before its own / the tokens in it. Empty where the server counts none. */
+  readonly itlPerToken: readonly number[];
   /** Digest of the text: equal ones are equal texts. */
   readonly text: string;
   readonly speculation: SpeculationCounts | null;

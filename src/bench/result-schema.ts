@@ -5,7 +5,7 @@ import { intervalSchema } from '../validate/report/report-schema.ts';
 const count = z.number().int().nonnegative();
 const figure = z.number().nullable();
 
-/** Times of ttft, tpot, itl and e2el: `mean_ttft_ms`, `median_ttft_ms`, `p99_ttft_ms`, … */
+/** Times of ttft, tpot, itl, itl_per_token and e2el: `mean_ttft_ms`, `median_ttft_ms`, `p99_ttft_ms`, … */
 const times = z.record(z.string(), figure);
 
 export const pointFiguresSchema = z.object({
@@ -87,6 +87,7 @@ export const benchResultSchema = z.object({
     seed: z.number(),
     repeats: count,
     goodput: z.record(z.string(), z.number()),
+    metric_percentiles: z.array(z.number()).default([99]),
   }),
   points: z.array(pointFiguresSchema),
   gains: z.array(gainSchema),

@@ -77,12 +77,12 @@ export class ServerClient {
     };
   }
 
-  /** Of a streamed chat. */
+  /** Of a streamed chat, which ends with its usage. */
   chat(body: object, signal: AbortSignal): Promise<Response> {
     return fetch(`${this.#url}/v1/chat/completions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...this.#headers },
-      body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
+      body: JSON.stringify({ stream_options: { include_usage: true }, ...body, stream: true }),
       signal,
     });
   }

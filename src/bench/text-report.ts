@@ -1,7 +1,7 @@
 /** The result for a terminal. */
 import { formatInterval, formatNumber, formatShare } from '../validate/report/format-figure.ts';
 import { textTable } from '../validate/report/text-table.ts';
-import { FIGURE_HEADER, figureCells } from './figure-cells.ts';
+import { figureCells, figureHeader } from './figure-cells.ts';
 import type { BenchResult, PointFigures } from './result-schema.ts';
 import { verdictLines } from './verdict-lines.ts';
 
@@ -11,11 +11,11 @@ export function textReport(result: BenchResult): string {
     gains.find((gain) => gain.variant === variant && gain.max_concurrency === max_concurrency)?.gain;
   const load = points.filter(({ axis }) => axis === 'load');
   const loadTable = textTable(
-    ['clients', 'variant', ...FIGURE_HEADER, 'gain'],
+    ['clients', 'variant', ...figureHeader(settings.metric_percentiles), 'gain'],
     load.map((point) => {
       const gain = gainOf(point);
       const shown = gain === undefined ? '–' : formatInterval(gain);
-      return [String(point.max_concurrency), point.variant, ...figureCells(point), shown];
+      return [String(point.max_concurrency), point.variant, ...figureCells(point, settings.metric_percentiles), shown];
     }),
   );
   const other = points.filter(({ axis }) => axis !== 'load');

@@ -48,6 +48,6 @@ function loads(gains: BenchResult['gains']): string {
   return list.length === 1 ? clients(list[0]!) : `${list.join(', ')} clients`;
 }
 
-function clients(count: number): string {
+export function clients(count: number): string {
   return count === 1 ? '1 client' : `${count} clients`;
 }

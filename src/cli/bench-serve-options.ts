@@ -77,13 +77,21 @@ export function benchServeCommand() {
         .default({} as Readonly<Record<string, number>>, 'none'),
     )
     .addOption(
-      new Option('--metric-percentiles <list>', 'percentiles of times beside mean and median')
+      new Option(
+        '--metric-percentiles <list>',
+        'percentiles of times beside mean and median; tables have those of TTFT and TPOT',
+      )
         .argParser(list(decimal(0, 100)))
         .default([99] as readonly number[], '99'),
     )
     .addOption(new Option('--save-result', 'write JSON and HTML').default(false))
     .addOption(new Option('--result-dir <folder>', 'where they go').default('.'))
-    .addOption(new Option('--result-filename <name>', 'name of the JSON; the HTML is named alike').default('bench-serve.json'))
+    .addOption(
+      new Option(
+        '--result-filename <name>',
+        'name of the JSON; the HTML is named alike (default: bench-serve.json; bench-compare.html with --compare)',
+      ),
+    )
     .addOption(new Option('--compare <files...>', 'print two saved results side by side in place of measuring'))
     .addOption(new Option('--json', 'print the result as JSON in place of tables').default(false))
     .addOption(progressOption())

@@ -58,13 +58,17 @@ function serverArguments(given: readonly string[], { target, drafter, baseUrl }:
   return [...(target === undefined ? [] : ['--target', target]), ...drafter.flatMap((name) => ['--drafter', name]), ...given];
 }
 
-function save(result: BenchResult, { resultDir, resultFilename }: BenchServeCommandOptions): void {
+function save(result: BenchResult, { resultDir, resultFilename = 'bench-serve.json' }: BenchServeCommandOptions): void {
   mkdirSync(resultDir, { recursive: true });
   writeFileSync(join(resultDir, resultFilename), `${JSON.stringify(result, null, 2)}\n`);
   writeFileSync(join(resultDir, htmlName(resultFilename)), htmlReport(result));
 }
 
-function compareSaved(files: readonly string[], { saveResult, resultDir, resultFilename }: BenchServeCommandOptions): number {
+/** The page has a name of its own, as the one of a measurement may lie in the same folder. */
+function compareSaved(
+  files: readonly string[],
+  { saveResult, resultDir, resultFilename = 'bench-compare.json' }: BenchServeCommandOptions,
+): number {
   const [first, second] = files;
   if (first === undefined || second === undefined || files.length > 2) {
     throw new AppError('invalid_config', `Expected two files behind --compare, got ${files.length}`);

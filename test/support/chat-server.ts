@@ -12,6 +12,7 @@ export interface AskedChat {
   readonly drafter?: string;
   readonly draft_tokens?: number;
   readonly cache_salt?: string;
+  readonly stream_options?: { readonly continuous_usage_stats?: boolean };
 }
 
 export interface ChatPlan {
@@ -20,6 +21,7 @@ export interface ChatPlan {
   readonly deliveries: readonly string[];
   /** Deliveries before them. */
   readonly reasoning?: readonly string[];
+  /** Evenly in all deliveries. */
   readonly tokens: number;
   /** `acceptance_histogram_by_draft_length`; null for plain decoding. */
   readonly drafts: Readonly<Record<string, readonly number[]>> | null;
@@ -74,9 +76,11 @@ export class ChatServer implements AsyncDisposable {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     send({ choices: [{ delta: { role: 'assistant', content: '' } }] });
     const deltas = [...reasoning.map((text) => ({ reasoning: text })), ...deliveries.map((content) => ({ content }))];
-    for (const delta of deltas) {
+    const isCounted = asked.stream_options?.continuous_usage_stats === true;
+    for (const [i, delta] of deltas.entries()) {
       await sleep(pace, undefined, { ref: false });
-      send({ choices: [{ delta }], usage: null });
+      const usage = { prompt_tokens: 12, completion_tokens: Math.round((tokens * (i + 1)) / deltas.length) };
+      send({ choices: [{ delta }], usage: isCounted ? usage : null });
     }
     this.atOnce -= 1;
     if (breakWith !== undefined) {

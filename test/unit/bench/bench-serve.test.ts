@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -9,8 +9,11 @@ import { type BenchResult, benchResultSchema } from '../../../src/bench/result-s
 import { ServerClient } from '../../../src/bench/server-client.ts';
 import { textReport } from '../../../src/bench/text-report.ts';
 import { verdictLines } from '../../../src/bench/verdict-lines.ts';
+import { runBenchServe } from '../../../src/cli/bench-serve.ts';
+import { benchServeCommand } from '../../../src/cli/bench-serve-options.ts';
 import { readPrompts } from '../../../src/validate/recording/read-prompts.ts';
 import { type AskedChat, type ChatPlan, ChatServer } from '../../support/chat-server.ts';
+import { runCommand } from '../cli/run-command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'blockdraft-bench-'));
 const promptsFile = join(folder, 'prompts.jsonl');
@@ -90,6 +93,8 @@ describe('a measurement', () => {
     expect(good?.times['median_ttft_ms']).toBeGreaterThanOrEqual(39);
     const [plain] = result.points.filter(({ axis, variant }) => axis === 'load' && variant === 'none');
     expect(plain?.times['median_itl_ms']).toBeGreaterThanOrEqual(39);
+    // Three tokens in each delivery.
+    expect(plain?.times['mean_itl_per_token_ms']).toBeCloseTo(plain!.times['mean_itl_ms']! / 3, 6);
     expect(plain?.spec_decode_acceptance_length.value).toBeNull();
     for (const { gain } of result.gains) expect(gain.value).toBeGreaterThan(1.3);
     expect(result.by_category.map(({ category }) => category)).toEqual(['x', 'y']);
@@ -129,6 +134,8 @@ describe('a measurement', () => {
     const result = await benchServe(optionsOf(server, { concurrency: [1], repeats: 1 }));
     expect(result.points.every(({ variant }) => variant === 'server')).toBe(true);
     expect(server.asked.every((asked) => !('drafter' in asked) && !('cache_salt' in asked))).toBe(true);
+    expect(server.asked.every(({ stream_options: { continuous_usage_stats: told } = {} }) => told === undefined)).toBe(true);
+    expect(result.points[0]?.times['mean_itl_per_token_ms']).toBeNull();
     expect(result.gains).toEqual([]);
     expect(htmlReport(result)).toContain('Throughput by load');
     await expect(benchServe(optionsOf(server, { drafters: ['good'] }))).rejects.toMatchObject({ code: 'invalid_config' });
@@ -201,6 +208,23 @@ describe('reports', () => {
     expect(text).toMatch(/Lossless: 8 answers/);
   });
 
+  it('have the percentiles that were asked for, and name the load that they are of', async () => {
+    await using server = await ChatServer.start(plan);
+    const given = { concurrency: [2], repeats: 1, temperatures: [0], contextLengths: [0], percentiles: [90, 99.9] };
+    const result = await benchServe(optionsOf(server, given));
+    const [header = '', , ...rows] = textReport(result).split('\n').slice(2);
+    const columns = header.trim().split(/\s{2,}/);
+    expect(columns).toEqual(expect.arrayContaining(['TTFT p90', 'TTFT p99.9', 'TPOT p90', 'TPOT p99.9']));
+    const plain = rows
+      .find((row) => / none /.test(row))!
+      .trim()
+      .split(/\s{2,}/);
+    expect(Number(plain[columns.indexOf('TTFT p99.9')])).toBeGreaterThanOrEqual(39);
+    const html = htmlReport(result);
+    expect(html).toContain('<th>TPOT p99.9</th>');
+    expect(html).toContain('Gain by category, 2 clients');
+  });
+
   it('stand side by side', async () => {
     await using server = await ChatServer.start(plan);
     const given = { concurrency: [1], repeats: 1, temperatures: [0], contextLengths: [0] };
@@ -222,6 +246,12 @@ describe('reports', () => {
     const file = join(folder, 'result.json');
     writeFileSync(file, JSON.stringify(a));
     expect(readResult(file)).toEqual(a);
+    // Its page does not take the place of the measurement's.
+    writeFileSync(join(folder, 'bench-serve.html'), 'measured');
+    const words = ['--compare', file, file, '--save-result', '--result-dir', folder];
+    await runCommand(benchServeCommand().action(runBenchServe), ...words);
+    expect(readFileSync(join(folder, 'bench-serve.html'), 'utf8')).toBe('measured');
+    expect(readFileSync(join(folder, 'bench-compare.html'), 'utf8')).toContain('Two measurements');
     writeFileSync(file, '{}');
     expect(() => readResult(file)).toThrow(
       expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining(file) }),

@@ -13,6 +13,7 @@ const record = (prompt: string, e2el: number, outputTokens = 10, error: string |
   tpot: 1,
   e2el,
   itl: [],
+  itlPerToken: [],
   text: '',
   speculation: null,
 });
