@@ -1,9 +1,11 @@
 /**
- * Throughput of several clients at once, each asking one question after the other: plain decoding, each fixed draft
- * length, and `auto`, by kind of prompt. Variants take turns, so that a machine that slows down slows all of them;
- * figures are medians of ratios of runs next to each other.
+ * Throughput of several clients at once: plain decoding, each fixed draft length, and `auto`, by kind of prompt.
  *
- *   npx tsx bench/concurrency.ts [--clients 1,2,4,8] [--tokens 48] [--repeats 3] [--kinds …] [--lengths 1,3,5] [--out file]
+ * A machine that slows down for seconds makes single runs differ by a third, so each run of a variant lies between two
+ * plain ones and is compared with their mean; figures are medians of such ratios, with their quartiles. Before a cell is
+ * measured every variant has run once in it, as `auto` goes on learning.
+ *
+ *   npx tsx bench/concurrency.ts [--clients 1,2,4,8] [--tokens 40] [--repeats 6] [--kinds …] [--lengths 1,2,3] [--out file]
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -12,17 +14,17 @@ import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../src/en
 import { IoBinding } from '../src/onnx/io-binding.ts';
 import { answer, chatRequest } from './lib/generate.ts';
 import { provenance } from './lib/provenance.ts';
-import { median } from './lib/statistics.ts';
+import { mean, median, quantile } from './lib/statistics.ts';
 import { table } from './lib/table.ts';
 import prompts from './prompts.json' with { type: 'json' };
 
 const { values: flags } = parseArgs({
   options: {
     clients: { type: 'string', default: '1,2,4,8' },
-    tokens: { type: 'string', default: '48' },
-    repeats: { type: 'string', default: '3' },
+    tokens: { type: 'string', default: '40' },
+    repeats: { type: 'string', default: '6' },
     kinds: { type: 'string', default: Object.keys(prompts).join() },
-    lengths: { type: 'string', default: '1,2,3,5,7' },
+    lengths: { type: 'string', default: '1,2,3' },
     threads: { type: 'string', default: '2' },
     weights: { type: 'string', default: 'int8' },
     drafter: { type: 'string', default: 'dflash' },
@@ -122,78 +124,104 @@ async function measure({ opened, draftTokens }: (typeof variants)[number], kind:
   return { rate: (tokens / ms) * 1000, bareRate: (tokens / bareMs) * 1000 };
 }
 
-/** By kind, clients and variant: tokens per second of each repeat. */
-const rates = new Map<string, number[]>();
-const key = (kind: string, width: number, variant: string) => `${kind} ${width} ${variant}`;
-const kinds = flags.kinds.split(',');
-for (let repeat = 0; repeat < Number(flags.repeats); repeat++) {
-  for (const kind of kinds) {
-    for (const width of clients) {
-      for (const variant of repeat % 2 === 0 ? variants : variants.toReversed()) {
-        const { rate, bareRate } = await measure(variant, kind, width);
-        for (const [name, value] of [
-          [variant.name, rate],
-          [`${variant.name}, bare`, bareRate],
-        ] as const) {
-          rates.set(key(kind, width, name), [...(rates.get(key(kind, width, name)) ?? []), value]);
-        }
-      }
-    }
-  }
+/** One cell of the table. */
+interface Cell {
+  readonly kind: string;
+  readonly clients: number;
+  readonly plain: { rate: number; bareRate: number }[];
+  /** By variant: over the plain runs before and after, one for each repeat. */
+  readonly overPlain: Map<string, number[]>;
 }
 
-const of = (kind: string, width: number, variant: string) => rates.get(key(kind, width, variant)) ?? [];
-const ratio = (above: readonly number[], below: readonly number[]) =>
-  median(above.map((rate, i) => rate / (below[i] ?? Number.NaN)));
-const rows = kinds.flatMap((kind) =>
-  clients.map((width) => {
-    const overPlain = Object.fromEntries(
-      variants.slice(1).map(({ name }) => [name, ratio(of(kind, width, name), of(kind, width, 'plain'))]),
-    );
-    const fixedBest = Math.max(...lengths.map((length) => overPlain[`fixed ${length}`] ?? 0));
-    return {
-      kind,
-      clients: width,
-      plainTokensPerSecond: median(of(kind, width, 'plain')),
-      plainOverOneClient: ratio(of(kind, width, 'plain'), of(kind, clients[0] ?? 1, 'plain')),
-      bareOverOneClient: ratio(of(kind, width, 'plain, bare'), of(kind, clients[0] ?? 1, 'plain, bare')),
-      outsideRuns: 1 - ratio(of(kind, width, 'plain'), of(kind, width, 'plain, bare')),
-      autoOverOneClient: ratio(of(kind, width, 'auto'), of(kind, clients[0] ?? 1, 'auto')),
-      overPlain,
-      autoOverBestFixed: (overPlain['auto'] ?? 0) / fixedBest,
-    };
-  }),
-);
+async function measureCell(kind: string, width: number): Promise<Cell> {
+  const [plainVariant, ...others] = variants as [(typeof variants)[number], ...(typeof variants)[number][]];
+  for (const variant of variants) await measure(variant, kind, width);
+  const cell: Cell = { kind, clients: width, plain: [], overPlain: new Map(others.map(({ name }) => [name, []])) };
+  let before = await measure(plainVariant, kind, width);
+  cell.plain.push(before);
+  for (let repeat = 0; repeat < Number(flags.repeats); repeat++) {
+    for (const variant of repeat % 2 === 0 ? others : others.toReversed()) {
+      const { rate } = await measure(variant, kind, width);
+      const after = await measure(plainVariant, kind, width);
+      cell.overPlain.get(variant.name)?.push((2 * rate) / (before.rate + after.rate));
+      cell.plain.push(after);
+      before = after;
+    }
+  }
+  return cell;
+}
+
+const kinds = flags.kinds.split(',');
+const cells: Cell[] = [];
+for (const kind of kinds) for (const width of clients) cells.push(await measureCell(kind, width));
+
+const cellOf = (kind: string, width: number | undefined) => cells.find((cell) => cell.kind === kind && cell.clients === width);
+const plainRate = (cell: Cell | undefined) => median(cell?.plain.map(({ rate }) => rate) ?? []);
+const bareRate = (cell: Cell | undefined) => median(cell?.plain.map((run) => run.bareRate) ?? []);
+const names = variants.slice(1).map(({ name }) => name);
+const rows = cells.map((cell) => {
+  const first = cellOf(cell.kind, clients[0]);
+  const overPlain = Object.fromEntries([...cell.overPlain].map(([name, ratios]) => [name, median(ratios)]));
+  const quartiles = Object.fromEntries(
+    [...cell.overPlain].map(([name, ratios]) => [name, [quantile(ratios, 0.25), quantile(ratios, 0.75)]]),
+  );
+  const bestFixed = Math.max(...lengths.map((length) => overPlain[`fixed ${length}`] ?? 0));
+  return {
+    kind: cell.kind,
+    clients: cell.clients,
+    plainTokensPerSecond: plainRate(cell),
+    plainOverFirst: plainRate(cell) / plainRate(first),
+    bareOverFirst: bareRate(cell) / bareRate(first),
+    outsideRuns: 1 - plainRate(cell) / bareRate(cell),
+    overPlain,
+    quartiles,
+    autoOverBest: (overPlain['auto'] ?? 0) / Math.max(bestFixed, 1),
+  };
+});
+/** All kinds together, which says more of a small difference than one of them. */
+const allKinds = clients.map((width) => ({
+  clients: width,
+  overPlain: Object.fromEntries(
+    names.map((name) => [name, mean(rows.filter((row) => row.clients === width).map(({ overPlain }) => overPlain[name] ?? 0))]),
+  ),
+}));
+
+const withQuartiles = (row: (typeof rows)[number], name: string) => {
+  const [low, high] = row.quartiles[name] as [number, number];
+  return `${(row.overPlain[name] ?? 0).toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`;
+};
 console.log(
   table(
-    [
-      'kind',
-      'clients',
-      'plain t/s',
-      'plain ×1',
-      'bare ×1',
-      'outside',
-      'auto ×1',
-      ...variants.slice(1).map(({ name }) => name),
-      'auto / best fixed',
-    ],
+    ['kind', 'clients', 'plain t/s', 'plain ×1', 'bare ×1', 'outside', ...names, 'auto / best'],
     rows.map((row) => [
       row.kind,
       row.clients,
       row.plainTokensPerSecond,
-      row.plainOverOneClient,
-      row.bareOverOneClient,
+      row.plainOverFirst,
+      row.bareOverFirst,
       row.outsideRuns,
-      row.autoOverOneClient,
-      ...variants.slice(1).map(({ name }) => row.overPlain[name] ?? 0),
-      row.autoOverBestFixed,
+      ...names.map((name) => withQuartiles(row, name)),
+      row.autoOverBest,
     ]),
   ),
 );
 console.log(
-  '\n×1: over one client, same variant; bare: the time inside ONNX Runtime only, and outside: the share of the rest. Draft lengths: over plain, same clients.',
+  table(
+    ['all kinds', ...names],
+    allKinds.map(({ clients: width, overPlain }) => [`${width} clients`, ...names.map((name) => overPlain[name] ?? 0)]),
+  ),
+);
+console.log(
+  '\n×1: over the first number of clients; bare: the time inside ONNX Runtime only, and outside: the share of the rest. ' +
+    'Draft lengths: over plain, with quartiles; best: of plain and the fixed lengths.',
 );
 const version = plain.summary.runtimeVersion;
 for (const { engine } of [auto, fixed, plain]) await engine[Symbol.asyncDispose]();
-const result = { ...provenance(version), ...flags, rows, rates: Object.fromEntries(rates) };
+const runs = cells.map(({ kind, clients: width, plain: runsOfPlain, overPlain }) => ({
+  kind,
+  clients: width,
+  plain: runsOfPlain,
+  overPlain: Object.fromEntries(overPlain),
+}));
+const result = { ...provenance(version), ...flags, rows, allKinds, runs };
 if (flags.out !== undefined) writeFileSync(flags.out, `${JSON.stringify(result, null, 2)}\n`);
