@@ -1,4 +1,5 @@
 /** Summaries that compare load levels or variants: a table in place of the long list. */
+import { serverFacts } from './server-state.ts';
 import type { Tags } from './types.ts';
 
 /** What `handleSummary` gets. */
@@ -60,8 +61,13 @@ export function milliseconds(value: number): string {
   return value < 100 ? value.toFixed(1) : value.toFixed(0);
 }
 
-/** Where the script is told to (`SUMMARY=file`), the whole data too. */
+/** Where the script is told to (`SUMMARY=file`), the whole data too, and where it comes from. */
 export function outputs(data: SummaryData, text: string): Record<string, string> {
   const file = __ENV['SUMMARY'];
-  return { stdout: `\n${text}\n\n`, ...(file === undefined ? {} : { [file]: JSON.stringify(data, null, 2) }) };
+  const stdout = `\n${text}\n\n`;
+  if (file === undefined) return { stdout };
+  // `blockdraft load` says which commit, command and machine; k6 does not.
+  const provenance: unknown = JSON.parse(__ENV['PROVENANCE'] ?? 'null');
+  const report = { provenance: provenance ?? { date: new Date().toISOString() }, server: serverFacts(), ...data };
+  return { stdout, [file]: `${JSON.stringify(report, null, 2)}\n` };
 }

@@ -15,6 +15,17 @@ export function requireServer(): string {
   return data[0]?.id ?? '';
 }
 
+/** What answers, for those who read the figures later; null where the server does not tell. */
+export function serverFacts(): Readonly<Record<string, unknown>> {
+  const facts = { version: '/version', models: '/v1/models', drafters: '/v1/drafters' };
+  return Object.fromEntries(
+    Object.entries(facts).map(([name, path]) => {
+      const response = http.get(settings.baseUrl + path, { headers: headers(), timeout: '10s' });
+      return [name, response.status === 200 ? response.json() : null];
+    }),
+  );
+}
+
 /** Whoever leaves takes all that was theirs along: within a moment nothing may run or wait any more. */
 export function checkIdle(): void {
   const LOOKS = 20;

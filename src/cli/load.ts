@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import { EXIT, type LoadProgress, runLoadTest } from '../load/load-test.ts';
 import { summaryExport } from '../load/summary/summary-export.ts';
+import { hostProvenance } from '../validate/report/provenance.ts';
 import type { LoadOptions } from './load-options.ts';
 import { createProgressBar } from './progress-bar.ts';
 
@@ -21,7 +22,8 @@ export async function runLoad(script: string, options: LoadOptions): Promise<voi
   try {
     const result = await runLoadTest({
       script: scriptFile(script),
-      env: { ...environment(), ...options.env },
+      // A script knows nothing of the machine; what it writes should tell where it comes from.
+      env: { PROVENANCE: JSON.stringify(hostProvenance()), ...environment(), ...options.env },
       tags: options.tag,
       overrides: {
         ...(vus === undefined ? {} : { vus }),

@@ -68,7 +68,8 @@ export async function folderDigest(folder: string): Promise<string> {
 export function commandLine(words: readonly string[]): string {
   const told = words.map((word, i) => {
     if (words[i - 1] === '--api-key') return '…';
-    return word.startsWith('--api-key=') ? '--api-key=…' : quoted(word);
+    const [, name] = /^((?:-e|--env=)?API_KEY=|--api-key=)/.exec(word) ?? [];
+    return name === undefined ? quoted(word) : `${name}…`;
   });
   return ['blockdraft', ...told].join(' ');
 }

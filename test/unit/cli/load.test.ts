@@ -43,6 +43,19 @@ describe('load', () => {
     expect(process.exitCode).toBe(EXIT.thresholdsCrossed);
   });
 
+  it('tells the script where its figures come from', async () => {
+    const telling = join(temporary.path, 'telling.ts');
+    writeFileSync(
+      telling,
+      'export default function () {} export function handleSummary() { return { stdout: __ENV.PROVENANCE }; }',
+    );
+    expect(JSON.parse(await run(telling))).toMatchObject({
+      node: process.version,
+      command: expect.stringContaining('blockdraft'),
+      cpu: expect.stringMatching(/\w/),
+    });
+  });
+
   it('ends with 104 for what it cannot run', async () => {
     await run('no-such-script');
     expect(process.exitCode).toBe(EXIT.invalidConfig);

@@ -59,12 +59,23 @@ describe('a ramp', () => {
 
   it('counts what nobody was free to ask as due', async () => {
     await using server = await ChatServer.start(() => answer(1200));
-    const { data, outputs } = await load('ramp', server.url, { RATES: '8', LEVEL_SECONDS: '1', PAUSE_SECONDS: '20', VUS: '1' });
+    const { data, outputs } = await load('ramp', server.url, {
+      RATES: '8',
+      LEVEL_SECONDS: '1',
+      PAUSE_SECONDS: '20',
+      VUS: '1',
+      SUMMARY: 'all.json',
+      PROVENANCE: '{"commit": "abc"}',
+    });
     const dropped = data.metrics['dropped_iterations{scenario:rate_8}']!.values['count']!;
     expect(dropped).toBeGreaterThan(0);
     const cells = row(outputs, /^ *8\/s /);
     expect(cells.slice(1, 3)).toEqual([String(1 + dropped), `${(100 / (1 + dropped)).toFixed(0)} %`]);
     expect(cells[8]).toBe(String(dropped));
+    const written = JSON.parse(outputs['all.json'] ?? '');
+    expect(written).toMatchObject({ provenance: { commit: 'abc' }, server: { version: { version: '1.2.3' } } });
+    expect(written.server.drafters.data[0]).toMatchObject({ name: 'good', length_policy: 'fixed' });
+    expect(Object.keys(written.metrics)).toContain('llm_goodput{load:8/s}');
     expect(outputs['stdout']).toContain('No level meets the goals');
   });
 });
