@@ -152,7 +152,10 @@ export class Admission {
     running.reservedBytes = bytes;
     const positions = this.#positionsOf(request);
     const shadows = this.#shadowsOf(request, findDrafter(this.#options.drafters(), request.drafter));
-    const shadowBytes = shadows.reduce((sum, { drafter: { bytesPerPosition } }) => sum + bytesPerPosition * positions, 0);
+    const shadowBytes = shadows.reduce(
+      (sum, { drafter }) => sum + drafter.bytesPerPosition * positions + drafter.bytesPerSequence,
+      0,
+    );
     // No request waits for the memory of those who only watch.
     if (shadows.length > 0 && this.budget.reserve(shadowBytes)) {
       running.reservedBytes += shadowBytes;

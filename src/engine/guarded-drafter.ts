@@ -22,6 +22,7 @@ export class GuardedDrafter implements Drafter {
   readonly maxDraftTokens: number;
   readonly taps: readonly number[];
   readonly bytesPerPosition: number;
+  readonly bytesPerSequence: number;
   readonly fork?: NonNullable<Drafter['fork']>;
   readonly synthetic?: NonNullable<Drafter['synthetic']>;
   readonly #inner: Drafter;
@@ -37,6 +38,7 @@ export class GuardedDrafter implements Drafter {
     this.maxDraftTokens = inner.maxDraftTokens;
     this.taps = inner.taps;
     this.bytesPerPosition = inner.bytesPerPosition ?? 0;
+    this.bytesPerSequence = inner.bytesPerSequence ?? 0;
     if (inner.synthetic !== undefined) this.synthetic = inner.synthetic;
     if (inner.fork !== undefined) this.fork = (state, length) => this.#forked(state, length);
   }

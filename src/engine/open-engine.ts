@@ -33,9 +33,6 @@ import { measureCosts } from './measure-costs.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
 
-/** Share of the available memory that caches may take: steps need some, and so does the rest of the process. */
-const USABLE_MEMORY = 0.8;
-
 export interface OpenEngineOptions {
   /** Folder of the target. */
   readonly target: string;
@@ -215,12 +212,13 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       };
     });
     const availableBytes = process.availableMemory();
-    const cacheBytes = planCacheBytes(
-      target,
-      opened,
-      limits.kvCacheBytes,
-      availableBytes * USABLE_MEMORY - limits.prefixCacheBytes,
-    );
+    const { kvCacheBytes, prefixCacheBytes } = limits;
+    // Caches on a GPU lie in its memory, of which the system knows nothing.
+    const isTold = options.device.kind === 'cpu' || kvCacheBytes === null;
+    const cacheBytes = planCacheBytes(target, opened, kvCacheBytes, {
+      availableBytes: isTold ? availableBytes : Number.POSITIVE_INFINITY,
+      prefixCacheBytes,
+    });
     const engine = new DecodeEngine({
       target,
       drafters,

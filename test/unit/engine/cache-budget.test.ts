@@ -15,12 +15,18 @@ const target = new ScriptedTarget({
   cacheBytesPerPosition: 10,
 });
 const heavy: Drafter = Object.assign(new NgramDrafter(), { bytesPerPosition: 5 });
+const memory = (availableBytes: number, prefixCacheBytes = 0) => ({ availableBytes, prefixCacheBytes });
 
 describe('the memory that a request needs', () => {
   it('is that of its positions in whole pages and one more, in the target and in its drafter', () => {
     expect(cacheBytes(target, null, 1)).toBe(2 * 16 * 10);
     expect(cacheBytes(target, null, 32)).toBe(3 * 16 * 10);
     expect(cacheBytes(target, heavy, 33)).toBe(4 * 16 * 15);
+  });
+
+  it('is also that of what a drafter keeps of each sequence', () => {
+    const keeping: Drafter = Object.assign(new NgramDrafter(), { bytesPerPosition: 5, bytesPerSequence: 700 });
+    expect(cacheBytes(target, keeping, 33)).toBe(4 * 16 * 15 + 700);
   });
 
   it('has room or not, and leaves it when it is given back', () => {
@@ -35,22 +41,30 @@ describe('the memory for all requests', () => {
   /** 64 positions are 4 pages. */
   const SEQUENCE = 5 * 16 * 15;
 
-  it('is what all sequences can need with the heaviest drafter, if it is there', () => {
-    expect(planCacheBytes(target, [new NgramDrafter(), heavy], null, 1e9)).toBe(3 * SEQUENCE);
-    expect(planCacheBytes(target, [heavy], null, 2 * SEQUENCE)).toBe(2 * SEQUENCE);
+  it('is what all sequences can need with the heaviest drafter, if a part of what is free holds it', () => {
+    expect(planCacheBytes(target, [new NgramDrafter(), heavy], null, memory(1e9))).toBe(3 * SEQUENCE);
+    expect(planCacheBytes(target, [heavy], null, memory(2.5 * SEQUENCE))).toBe(2 * SEQUENCE);
+    expect(planCacheBytes(target, [heavy], null, memory(2.5 * SEQUENCE, 0.5 * SEQUENCE))).toBe(1.5 * SEQUENCE);
   });
 
   it('is what was asked for, and no more than can be used', () => {
-    expect(planCacheBytes(target, [heavy], SEQUENCE + 1, 0)).toBe(SEQUENCE + 1);
-    expect(planCacheBytes(target, [heavy], 1e9, 0)).toBe(3 * SEQUENCE);
+    expect(planCacheBytes(target, [heavy], SEQUENCE + 1, memory(SEQUENCE + 1))).toBe(SEQUENCE + 1);
+    expect(planCacheBytes(target, [heavy], 1e9, memory(3 * SEQUENCE))).toBe(3 * SEQUENCE);
   });
 
   it.each([
-    { asked: SEQUENCE - 1, available: 1e9, advice: /--kv-cache-bytes/ },
-    { asked: null, available: SEQUENCE - 1, advice: /of free memory; lower --max-context$/ },
-  ])('must be enough for one sequence of full length ($asked of $available)', ({ asked, available, advice }) => {
-    expect(() => planCacheBytes(target, [heavy], asked, available)).toThrowError(
+    { asked: SEQUENCE - 1, free: memory(1e9), advice: /; lower --max-context or raise --kv-cache-bytes$/ },
+    { asked: null, free: memory(SEQUENCE), advice: /of free memory; lower --max-context$/ },
+    { asked: null, free: memory(2 * SEQUENCE, SEQUENCE), advice: /; lower --prefix-cache-bytes, which takes 1200, or/ },
+  ])('must be enough for one sequence of full length ($asked of $free)', ({ asked, free, advice }) => {
+    expect(() => planCacheBytes(target, [heavy], asked, free)).toThrowError(
       expect.objectContaining({ code: 'invalid_config', message: expect.stringMatching(advice) }),
+    );
+  });
+
+  it.each([memory(2 * SEQUENCE - 1), memory(2 * SEQUENCE, 1)])('must be there, with that of the prefix cache (%o)', (free) => {
+    expect(() => planCacheBytes(target, [heavy], 2 * SEQUENCE, free)).toThrowError(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('--prefix-cache-bytes') }),
     );
   });
 });
