@@ -169,6 +169,8 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   } finally {
     statistics?.[Symbol.dispose]();
     await tracing?.shutdown();
+    // The code of a drafter that hangs may keep the process alive, which has nothing to do any more.
+    setTimeout(() => process.exit(), LAST_WORD_MS).unref();
   }
 }
 

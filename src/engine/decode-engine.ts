@@ -100,6 +100,8 @@ export class DecodeEngine implements Engine {
   /** Ends the loop; requests still there are aborted. */
   readonly #stop = new AbortController();
   #draining = false;
+  /** A drafter that hangs was left, with all that it may use, to the end of the process. */
+  #leftDrafter = false;
   #wake: (() => void) | null = null;
 
   constructor(parts: DecodeEngineParts) {
@@ -186,7 +188,7 @@ export class DecodeEngine implements Engine {
     const inUse = started.flatMap(({ given, sequence }) => [given, ...sequence.shadows.map(({ drafter }) => drafter)]);
     for (const { drafter } of this.#swaps.takeUnused(new Set(inUse as readonly Drafter[]))) {
       this.#prefixes.forget(drafter);
-      await drafter[Symbol.asyncDispose]();
+      await this.#disposeDrafter(drafter);
     }
   }
 
@@ -488,9 +490,15 @@ export class DecodeEngine implements Engine {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
     this.#prefixes[Symbol.dispose]();
-    for (const { drafter } of this.#swaps.loaded) await drafter[Symbol.asyncDispose]();
+    for (const { drafter } of this.#swaps.loaded) await this.#disposeDrafter(drafter);
     await this.#parts.grammars?.[Symbol.asyncDispose]();
     await this.#parts.prompts?.[Symbol.asyncDispose]();
-    await this.#parts.target[Symbol.asyncDispose]();
+    // Drafters borrow its weights.
+    if (!this.#leftDrafter) await this.#parts.target[Symbol.asyncDispose]();
+  }
+
+  async #disposeDrafter(drafter: GuardedDrafter): Promise<void> {
+    await drafter[Symbol.asyncDispose]();
+    this.#leftDrafter ||= drafter.hangs;
   }
 }

@@ -44,7 +44,12 @@ export class GuardedDrafter implements Drafter {
   }
 
   get quarantined(): boolean {
-    return this.#hung !== null || performance.now() < this.#quarantinedUntil;
+    return this.hangs || performance.now() < this.#quarantinedUntil;
+  }
+
+  /** Whether a call is under way that nobody waits for any more; what it uses must stay. */
+  get hangs(): boolean {
+    return this.#hung !== null;
   }
 
   /** Why it is left out; null when it is not. */

@@ -27,11 +27,18 @@ import { DecodeEngine } from './decode-engine.ts';
 import { checkCompared, checkKnown, parseSplit } from './drafter-split.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
+import { GuardedDrafter } from './guarded-drafter.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
 import { loadReplacement } from './load-replacement.ts';
 import { measureCosts } from './measure-costs.ts';
+import { orAbandon } from './or-abandon.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
+
+/** Time to end by itself for what is being loaded when nobody wants it any more. */
+const ABANDON_MS = 2000;
+/** A first call may load what later ones find, so it may take so many times as long. */
+const FIRST_CALL_PATIENCE = 6;
 
 export interface OpenEngineOptions {
   /** Folder of the target. */
@@ -124,8 +131,16 @@ interface WarmsUp {
   warmUp?(): Promise<void>;
 }
 
-/** @throws AppError naming what cannot be loaded and why */
+/**
+ * @throws AppError naming what cannot be loaded and why; AbortedError when the signal ended it. Code of the user's that does
+ *   not end then, such as a drafter module's, is left alone.
+ */
 export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngine> {
+  const { signal } = options;
+  return signal === undefined ? open(options) : orAbandon('Loading', open(options), signal, ABANDON_MS);
+}
+
+async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
   if (options.maxRows < options.maxSequences) {
     throw new AppError(
       'invalid_config',
@@ -194,11 +209,17 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       maxRows,
     });
   const opened: Drafter[] = [];
+  const guards: GuardedDrafter[] = [];
   try {
-    for (const source of sources)
-      opened.push(await source.load({ ...common, ...progress(source.name), target: borrowTarget(loaded), loadDecoder }));
+    for (const source of sources) {
+      const { name } = source;
+      const drafter = await source.load({ ...common, ...progress(name), target: borrowTarget(loaded), loadDecoder });
+      opened.push(drafter);
+      const timeoutMs = FIRST_CALL_PATIENCE * limits.drafterTimeoutMs;
+      guards.push(new GuardedDrafter(drafter, { name, timeoutMs, quarantineMs: 0, onQuarantine: () => undefined }));
+    }
     const auto = options.draftTokens === 'auto' && opened.length > 0;
-    const costs = auto ? await measureCosts(target, opened) : [];
+    const costs = auto ? await measureCosts(target, guards) : [];
     const drafters = opened.map((drafter, i): ServedDrafter => {
       const { name, folder } = sources[i] as DrafterSource;
       const draftTokens = draftLength(options.draftTokens, drafter);
@@ -287,10 +308,22 @@ export async function openEngine(options: OpenEngineOptions): Promise<OpenedEngi
       },
     };
   } catch (error) {
-    for (const drafter of opened) await drafter[Symbol.asyncDispose]();
+    // One that hangs may use the target's weights yet: both are left to the end of the process.
+    for (const guard of guards) if (!guard.hangs) await guard[Symbol.asyncDispose]();
+    if (guards.some((guard) => guard.hangs)) throw hangingError(error);
     await target[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** @param error that says which drafter it is */
+function hangingError(error: unknown): AppError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new AppError(
+    'invalid_config',
+    `Expected drafters whose costs can be measured, got one that hangs: ${reason}; start without it, or raise --drafter-timeout-ms`,
+    { cause: error },
+  );
 }
 
 /** What limits the reuse of beginnings, in words. */

@@ -1,4 +1,5 @@
 /** The real process and its signals. */
+import { resolve } from 'node:path';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { until, within } from '../support/labelled-timeout.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
@@ -8,6 +9,7 @@ import { ServedProcess } from '../support/served-process.ts';
 import { WsClient } from '../support/ws-client.ts';
 
 const PATH = '/v1/completions';
+const LOADING_MS = 60_000;
 const temporary = new TemporaryFolder();
 afterAll(() => temporary[Symbol.asyncDispose]());
 
@@ -119,5 +121,40 @@ describe('SIGTERM', () => {
       server.signal(signal);
       expect(await server.exit()).toBe(0);
     }
+  });
+});
+
+describe('a drafter that hangs', () => {
+  const module = ['--drafter-module', resolve(import.meta.dirname, '../support/modules/hanging.ts')];
+  const begin = (...args: string[]) => {
+    const server = new ServedProcess(temporary.path, [...module, ...args]);
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    return server;
+  };
+
+  it('while the server loads does not keep SIGTERM from ending it, with 0', async () => {
+    const server = begin();
+    await until('it hangs', () => server.output.includes('asked for a draft'), LOADING_MS);
+    server.signal('SIGTERM');
+    expect(await server.exit(LOADING_MS)).toBe(0);
+  });
+
+  it('while the server loads is named, and the server does not start', async () => {
+    const server = begin('--drafter-timeout-ms', '50');
+    expect(await server.exit(LOADING_MS)).toBe(1);
+    expect(server.output).toContain('hanging did not answer within 300 ms; start without it');
+  });
+
+  it('in an answer does not keep SIGTERM from ending the server, with 0', async () => {
+    const server = await start(...module, '--draft-tokens', '4', '--drafter-timeout-ms', '100');
+    const response = await fetch(server.url + PATH, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body(20), draft_tokens: 4 }),
+    });
+    expect(await response.json()).toMatchObject({ usage: { completion_tokens: 20 } });
+    expect(server.output).toContain('asked for a draft');
+    server.signal('SIGTERM');
+    expect(await server.exit(LOADING_MS)).toBe(0);
   });
 });

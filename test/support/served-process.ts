@@ -2,44 +2,50 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { within } from './labelled-timeout.ts';
+import { until, within } from './labelled-timeout.ts';
 import { TESTBED_DRAFTER, TESTBED_TARGET } from './testbed-engine.ts';
 
 const BIN = resolve(import.meta.dirname, '../../bin/blockdraft.js');
 const START_MS = 60_000;
 
 export class ServedProcess implements AsyncDisposable {
-  readonly url: string;
   readonly #child: ChildProcess;
   readonly #exit: Promise<number | NodeJS.Signals>;
-  readonly #output: () => string;
+  #output = '';
 
-  private constructor(child: ChildProcess, exit: Promise<number | NodeJS.Signals>, url: string, output: () => string) {
-    this.#child = child;
-    this.#exit = exit;
-    this.url = url;
-    this.#output = output;
+  /** Loads its models when it returns. */
+  constructor(cacheDir: string, args: readonly string[] = []) {
+    const models = ['--target', TESTBED_TARGET, '--drafter', `dflash=${TESTBED_DRAFTER}`, '--drafter', 'ngram'];
+    this.#child = spawn(process.execPath, [BIN, 'serve', ...models, '--cache-dir', cacheDir, '--port', '0', ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#exit = once(this.#child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
+    const read = (data: Buffer) => {
+      this.#output += data.toString();
+    };
+    this.#child.stdout!.on('data', read);
+    this.#child.stderr!.on('data', read);
   }
 
   /** Ready when it returns. */
   static async start(cacheDir: string, args: readonly string[] = []): Promise<ServedProcess> {
-    const models = ['--target', TESTBED_TARGET, '--drafter', `dflash=${TESTBED_DRAFTER}`, '--drafter', 'ngram'];
-    const child = spawn(process.execPath, [BIN, 'serve', ...models, '--cache-dir', cacheDir, '--port', '0', ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
+    const server = new ServedProcess(cacheDir, args);
+    const ended = server.#exit.then((code) => {
+      throw new Error(`the server ended with ${code}: ${server.output}`);
     });
-    const exit = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals);
-    let output = '';
-    const url = new Promise<string>((resolve, reject) => {
-      const read = (data: Buffer) => {
-        output += data.toString();
-        const found = /listening +(http:\S+)|"url":"(http:[^"]+)"/.exec(output);
-        if (found !== null) resolve((found[1] ?? found[2])!);
-      };
-      child.stdout.on('data', read);
-      child.stderr.on('data', read);
-      void exit.then((code) => reject(new Error(`the server ended with ${code}: ${output}`)));
-    });
-    return new ServedProcess(child, exit, await within('the server starts', url, START_MS), () => output);
+    await Promise.race([until('the server starts', () => server.#url() !== null, START_MS), ended]);
+    return server;
+  }
+
+  get url(): string {
+    const url = this.#url();
+    if (url === null) throw new Error('the server is not ready');
+    return url;
+  }
+
+  #url(): string | null {
+    const found = /listening +(http:\S+)|"url":"(http:[^"]+)"/.exec(this.#output);
+    return found?.[1] ?? found?.[2] ?? null;
   }
 
   get pid(): number {
@@ -48,7 +54,7 @@ export class ServedProcess implements AsyncDisposable {
 
   /** What it has printed so far. */
   get output(): string {
-    return this.#output();
+    return this.#output;
   }
 
   signal(name: NodeJS.Signals): void {
@@ -56,8 +62,8 @@ export class ServedProcess implements AsyncDisposable {
   }
 
   /** Its exit code, or the signal that ended it. */
-  exit(): Promise<number | NodeJS.Signals> {
-    return within('the server ends', this.#exit);
+  exit(ms?: number): Promise<number | NodeJS.Signals> {
+    return within('the server ends', this.#exit, ms);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -188,4 +188,13 @@ describe('a drafter that hangs', () => {
     await within('the end', guarded[Symbol.asyncDispose]());
     expect(drafter.disposed).toBe(false);
   });
+
+  it('is left to the end of the process with the target, whose weights it may use', async () => {
+    const drafter = new HangingDrafter();
+    const { engine, target } = openEngine({ nextLogits, drafter, limits: { drafterTimeoutMs: TIMEOUT_MS } });
+    drafter.hangs = true;
+    await answerOf(engine.generate(request('a', { maxTokens: 3 }), NEVER));
+    await within('the end', engine[Symbol.asyncDispose]());
+    expect([drafter.disposed, target.disposed]).toEqual([false, false]);
+  });
 });
