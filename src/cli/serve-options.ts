@@ -245,7 +245,10 @@ export function serveCommand() {
         .default([] as readonly string[], 'none'),
     )
     .addOption(
-      new Option('--allowed-origin <origin>', 'browser origin that may open a WebSocket; may be repeated')
+      new Option(
+        '--allowed-origin <origin>',
+        'browser origin that may open a WebSocket, and whose host is a name of this server; may be repeated',
+      )
         .env('BLOCKDRAFT_ALLOWED_ORIGIN')
         .argParser(collect)
         .default([] as readonly string[], 'none'),

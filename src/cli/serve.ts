@@ -73,7 +73,6 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       reasoningParser: options.reasoningParser,
       maxRequestsPerKey: options.maxRequestsPerKey ?? null,
       requestTimeoutMs: options.requestTimeout === undefined ? null : options.requestTimeout * 1000,
-      // Connections outlive the engine's deadline, so that its last word still reaches whoever waits.
       closeGraceMs: LAST_WORD_MS,
     },
   });
@@ -156,8 +155,10 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
       server.drain();
       await validation?.close();
       // Until the last answer has ended, load balancers can ask and are told that this server is not ready.
+      const deadline = performance.now() + options.shutdownTimeout * 1000;
       await engine.drain(AbortSignal.timeout(options.shutdownTimeout * 1000));
-      await server.close();
+      // The engine runs ahead of slow readers; and its last word is to reach whoever waits at the deadline, too.
+      await server.close(Math.max(deadline - performance.now(), LAST_WORD_MS));
     } finally {
       await engine[Symbol.asyncDispose]();
     }

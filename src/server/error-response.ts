@@ -21,6 +21,8 @@ interface ErrorRow {
   readonly closeCode: CloseCode;
   /** Seconds after which the same request may succeed. */
   readonly retryAfter?: number;
+  /** Clients that would ask again by themselves are told not to: the same request would take as long. */
+  readonly isFinal?: true;
   /** The message speaks of our own insides, which a caller must not see: it stays in the log. */
   readonly isInternal?: true;
 }
@@ -51,7 +53,7 @@ const TABLE: Readonly<Record<ErrorCode, ErrorRow>> = {
     closeCode: CLOSE_CODE.tryAgainLater,
     retryAfter: 1,
   },
-  timeout: { status: 408, type: 'timeout_error', code: 'timeout', closeCode: CLOSE_CODE.tryAgainLater },
+  timeout: { status: 408, type: 'timeout_error', code: 'timeout', closeCode: CLOSE_CODE.tryAgainLater, isFinal: true },
   unavailable: {
     status: 503,
     type: 'unavailable_error',
@@ -104,6 +106,8 @@ export function errorReply(error: unknown, requestId: string): ErrorReply {
     status: appError instanceof HttpError ? appError.status : row.status,
     headers: {
       ...(row.retryAfter === undefined ? {} : { 'retry-after': String(row.retryAfter) }),
+      // OpenAI's clients send a request three times that is answered with 408.
+      ...(row.isFinal ? { 'x-should-retry': 'false' } : {}),
       ...(appError.code === 'unauthorized' ? { 'www-authenticate': 'Bearer' } : {}),
       ...(appError instanceof HttpError ? appError.headers : {}),
     },

@@ -28,10 +28,11 @@ export interface RunningServer {
   /** Ends WebSockets as soon as their answers have ended, and still tells whoever asks that the server is not ready. */
   drain(): void;
   /**
-   * Takes no more connections, waits for the running answers (no longer than `config.closeGraceMs`), then cuts the rest.
+   * Takes no more connections, waits for the running answers (no longer than `graceMs`), then cuts the rest.
    * While the server should still tell `/health` that it drains, let `status` say so, call {@link drain}, and close after.
+   * @param graceMs default: `config.closeGraceMs`
    */
-  close(): Promise<void>;
+  close(graceMs?: number): Promise<void>;
 }
 
 /** How often a closing server looks for connections that became idle. */
@@ -93,14 +94,14 @@ export async function startServer(options: StartServerOptions): Promise<RunningS
     url: `http://${reachableHost(host)}:${port}`,
     port,
     drain: () => webSockets.drain(),
-    async close() {
+    async close(graceMs = config.closeGraceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       webSockets.drain();
       const idleCheck = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
       const cut = setTimeout(() => {
         server.closeAllConnections();
         webSockets.terminate();
-      }, config.closeGraceMs);
+      }, graceMs);
       await closed;
       clearInterval(idleCheck);
       clearTimeout(cut);

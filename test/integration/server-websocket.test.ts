@@ -390,6 +390,14 @@ describe('a server that closes', () => {
     await expect(WsClient.connect(url, PATH)).rejects.toThrow('ECONNREFUSED');
   });
 
+  test('does not wait for a client that has got all and does not answer', async () => {
+    const { url, close } = await start();
+    const client = await WsClient.connect(url, PATH);
+    client.socket.pause();
+    await within('the server closes', close(60_000), 20_000);
+    client.socket.terminate();
+  });
+
   test('cuts what does not end in time', async () => {
     const gate = new Gate();
     const { url, close, engine } = await start({ engine: holdAt(1, gate), config: { closeGraceMs: 50 } });

@@ -1,5 +1,8 @@
 /** The real process and its signals. */
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { until, within } from '../support/labelled-timeout.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
@@ -27,6 +30,10 @@ const body = (maxTokens: number) => ({
   ignore_eos: true,
   draft_tokens: 0,
 });
+
+function finished(payload: Readonly<Record<string, unknown>>): boolean {
+  return (payload['choices'] as { finish_reason: string | null }[]).some((choice) => choice.finish_reason !== null);
+}
 
 /** Begins a stream, and returns when its first chunk has come. */
 async function stream(url: string, maxTokens: number) {
@@ -71,6 +78,23 @@ describe('SIGTERM', () => {
     const frames = await busy.answer('a');
     expect(frames.at(-2)).toMatchObject({ usage: { completion_tokens: 450 } });
     expect(await busy.closed()).toMatchObject({ code: 1001 });
+    expect(await server.exit()).toBe(0);
+  });
+
+  it('leaves slow readers the time until the deadline', async () => {
+    const server = await start();
+    const request = httpRequest(server.url + PATH, { method: 'POST', headers: { 'content-type': 'application/json' } });
+    // More than the buffers between the two hold.
+    request.end(JSON.stringify({ ...body(450), n: 16, stream: true, logprobs: 20 }));
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.pause();
+    const running = async () => /num_requests_running\S* (\d+)/.exec(await (await fetch(`${server.url}/metrics`)).text())?.[1];
+    await until('the engine has run ahead', async () => (await running()) === '0', 60_000);
+    server.signal('SIGTERM');
+    await until('it says that it stops', () => server.output.includes('stopping'));
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    const text = await within('the stream ends', Readable.from(response.setEncoding('utf8')).toArray());
+    expect(ssePayloads(text.join('')).filter((payload) => finished(payload))).toHaveLength(16);
     expect(await server.exit()).toBe(0);
   });
 

@@ -31,6 +31,9 @@ export interface ConnectionOptions {
   readonly clock: Clock;
 }
 
+/** Time for the answer to a close frame. */
+const CLOSE_MS = 1000;
+
 export class WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #options: ConnectionOptions;
@@ -200,7 +203,14 @@ export class WebSocketConnection {
   }
 
   #closeWhenDrained(): void {
-    if (this.#isDraining && this.#running.size === 0) this.#socket.close(CLOSE_CODE.goingAway, 'shutting down');
+    const socket = this.#socket;
+    if (!this.#isDraining || this.#running.size > 0 || socket.readyState !== socket.OPEN) return;
+    socket.close(CLOSE_CODE.goingAway, 'shutting down');
+    // Who still reads has the time of the shutdown; who has read all and does not close must not take it.
+    const cut = setInterval(() => {
+      if (socket.bufferedAmount === 0) socket.terminate();
+    }, CLOSE_MS);
+    socket.once('close', () => clearInterval(cut));
   }
 }
 

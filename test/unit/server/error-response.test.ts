@@ -38,6 +38,11 @@ describe('the error table', () => {
     expect(errorReply(new AppError(code, 'x'), 'r1').headers['retry-after']).toMatch(/^\d+$/);
   });
 
+  test('tells clients not to ask again where that would take as long', () => {
+    const final = ROWS.filter(([code]) => errorReply(new AppError(code, 'x'), 'r1').headers['x-should-retry'] === 'false');
+    expect(final.map(([code]) => code)).toEqual(['timeout']);
+  });
+
   test('names the field and a finer code where the error has them', () => {
     const error = new AppError('invalid_request', 'x', { details: { param: 'stop', code: 'invalid_value' } });
     expect(errorReply(error, 'r1').body.error).toEqual({
