@@ -100,6 +100,10 @@ export class CheckedState implements DraftState {
     this.inner.observe(rows);
   }
 
+  get waitingRows(): number {
+    return this.inner.waitingRows ?? 0;
+  }
+
   rewind(length: number): void {
     this.tokens.length = length;
     this.inner.rewind(length);

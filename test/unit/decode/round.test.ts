@@ -1,8 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { AbortedError } from '../../../src/core/aborted-error.ts';
 import { GREEDY } from '../../../src/core/sampling-params.ts';
+import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
+import type { LengthPolicy } from '../../../src/decode/draft-length/length-policy.ts';
 import { RoundFailedError } from '../../../src/decode/round-failed-error.ts';
-import type { Drafter, DraftRequest, Proposal } from '../../../src/drafter/drafter.ts';
+import {
+  type CommittedRows,
+  type Drafter,
+  type DraftRequest,
+  NO_PROPOSAL,
+  type Proposal,
+} from '../../../src/drafter/drafter.ts';
 import { NgramDrafter } from '../../../src/drafter/ngram/ngram-drafter.ts';
 import { CheckedDrafter } from '../../support/checked-drafter.ts';
 import { LiarDrafter } from '../../support/liar-drafter.ts';
@@ -60,6 +68,40 @@ describe('a drafter that is', () => {
     expect(rounds).toHaveLength(11);
     expect([...sequence.noDraft]).toEqual([['no-drafter', 11]]);
   });
+});
+
+it('who decides on lengths is told what waits to be taken in', async () => {
+  const state = {
+    waitingRows: 0,
+    observe({ tokens }: CommittedRows) {
+      this.waitingRows += tokens.length;
+    },
+    rewind: () => undefined,
+    [Symbol.dispose]: () => undefined,
+  };
+  const patient: Drafter = {
+    kind: 'patient',
+    maxDraftTokens: 4,
+    taps: [],
+    open: () => state,
+    async propose([request]) {
+      if (request!.budget > 0) state.waitingRows = 0;
+      return [NO_PROPOSAL];
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+  const waiting: number[] = [];
+  const lengths: LengthPolicy = {
+    ...FIXED_LENGTH,
+    ask(candidates, step) {
+      waiting.push(...candidates.map((candidate) => candidate.waiting));
+      const drafts = waiting.length === 3;
+      return drafts ? FIXED_LENGTH.ask(candidates, step) : candidates.map(() => ({ tokens: 0, reason: 'load' as const }));
+    },
+  };
+  const target = openTarget();
+  await finish(target, [start(target, { prompt: PROMPT, maxTokens: 5, lengths }, new CheckedDrafter(patient))]);
+  expect(waiting).toEqual([0, 3, 4, 1, 2]);
 });
 
 it('a round tells apart what the step takes and what its rows do', async () => {
