@@ -34,6 +34,8 @@ export interface RequestLimits {
 
 export interface WebSocketLimits {
   readonly maxConnections: number;
+  /** Connections of one API key, where there are several. */
+  readonly maxConnectionsPerKey: number;
   /** Requests that run at the same moment on one connection. */
   readonly maxRequestsPerConnection: number;
   /** Bytes waiting to be sent above which the engine keeps what it emits for that connection. */
@@ -46,6 +48,8 @@ export interface WebSocketLimits {
   readonly idleTimeoutMs: number;
   /** Frames in a row that are no request: after these the connection is closed as a policy violation. */
   readonly maxErrorFrames: number;
+  /** Frames of a client in a second, of whatever kind: after more the connection is closed as a policy violation. */
+  readonly maxFramesPerSecond: number;
 }
 
 export interface ServerConfig {
@@ -100,12 +104,14 @@ export const DEFAULT_SERVER_CONFIG: ServerConfig = {
   },
   webSocket: {
     maxConnections: 256,
+    maxConnectionsPerKey: 64,
     maxRequestsPerConnection: 8,
     highWaterBytes: 256 * 1024,
     hardLimitBytes: 4 * 1024 * 1024,
     pingIntervalMs: 30_000,
     idleTimeoutMs: 300_000,
     maxErrorFrames: 16,
+    maxFramesPerSecond: 100,
   },
   maxRequestsPerKey: null,
   requestTimeoutMs: null,

@@ -261,6 +261,29 @@ describe('a connection', () => {
     await third.answer('a');
   });
 
+  test('beyond the limit of its key is told to come back later, while other keys are served', async () => {
+    const { url } = await start({ config: { ...limits({ maxConnectionsPerKey: 1 }), apiKeys: ['a', 'b'] } });
+    const connect = (key: string) => WsClient.connect(url, PATH, { headers: { authorization: `Bearer ${key}` } });
+    const first = await connect('a');
+    const second = await connect('a');
+    expect((await second.closed()).code).toBe(1013);
+    const other = await connect('b');
+    other.send({ prompt: 'x', request_id: 'a', max_tokens: 1 });
+    await other.answer('a');
+    await first.close();
+    const third = await connect('a');
+    third.send({ prompt: 'x', request_id: 'a', max_tokens: 1 });
+    await third.answer('a');
+  });
+
+  test('with too many frames in a second is closed as a policy violation', async () => {
+    const { url } = await start({ config: limits({ maxFramesPerSecond: 4 }) });
+    const client = await WsClient.connect(url, PATH);
+    for (let i = 0; i < 8; i++) client.send('nonsense');
+    expect(await client.closed()).toEqual({ code: 1008, reason: 'too many frames in a second' });
+    expect(client.frames).toHaveLength(4);
+  });
+
   test('from a foreign page is refused before it opens', async () => {
     const { url } = await start({ config: { allowedOrigins: ['https://app.example'] } });
     await expect(WsClient.connect(url, PATH, { origin: 'http://evil.example' })).rejects.toThrow(

@@ -15,6 +15,7 @@ import { type RequestTurn, type RequestTurns, whileWaitedFor } from '../request-
 import { fieldError } from '../schemas/parse-request.ts';
 import type { WebSocketLimits } from '../server-config.ts';
 import { parseClientFrame } from './client-frame.ts';
+import { FrameRate } from './frame-rate.ts';
 
 export interface ConnectionOptions {
   readonly kind: GenerationKind;
@@ -41,6 +42,7 @@ export class WebSocketConnection {
   readonly #running = new Map<string, AbortController>();
   readonly #closed = new AbortController();
   readonly #heartbeat: NodeJS.Timeout;
+  readonly #frameRate: FrameRate;
   #errorFrames = 0;
   #lastActivity: number;
   #answeredPing = true;
@@ -49,6 +51,7 @@ export class WebSocketConnection {
   constructor(socket: WebSocket, options: ConnectionOptions) {
     this.#socket = socket;
     this.#options = options;
+    this.#frameRate = new FrameRate(options.limits.maxFramesPerSecond, options.clock);
     this.#lastActivity = options.clock.monotonicMs();
     socket.on('message', (data, isBinary) => this.#onMessage(data, isBinary));
     socket.on('pong', () => {
@@ -58,6 +61,10 @@ export class WebSocketConnection {
     this.#heartbeat = setInterval(() => this.#beat(), options.limits.pingIntervalMs);
   }
 
+  get caller(): Caller {
+    return this.#options.caller;
+  }
+
   /** Takes no more requests and closes as soon as none is running. */
   drain(): void {
     this.#isDraining = true;
@@ -65,6 +72,12 @@ export class WebSocketConnection {
   }
 
   #onMessage(data: RawData, isBinary: boolean): void {
+    // What had come before the close is not worth reading.
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    if (!this.#frameRate.take()) {
+      this.#socket.close(CLOSE_CODE.policy, 'too many frames in a second');
+      return;
+    }
     this.#lastActivity = this.#options.clock.monotonicMs();
     try {
       if (isBinary) {

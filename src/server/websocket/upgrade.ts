@@ -42,6 +42,12 @@ export function attachWebSocket(server: Server, options: UpgradeOptions): WebSoc
   // Compression costs memory per connection and gains little on frames of a few tokens.
   const webSockets = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload: config.limits.maxBodyBytes });
 
+  const most = config.webSocket.maxConnections;
+  // One key must not take the connections of the others; without several, there are no others to tell apart.
+  const mostOfCaller = config.apiKeys.length > 1 ? config.webSocket.maxConnectionsPerKey : Number.POSITIVE_INFINITY;
+  const connectionsOf = (caller: Caller) =>
+    [...connections.values()].filter((connection) => connection.caller === caller).length;
+
   const accept = (socket: WebSocket, request: IncomingMessage, kind: GenerationKind, path: string): void => {
     // A broken frame closes the connection by itself; without a listener it would end the process.
     socket.on('error', () => undefined);
@@ -67,10 +73,9 @@ export function attachWebSocket(server: Server, options: UpgradeOptions): WebSoc
       );
     } else if (status.state !== 'ready') {
       refuse(unavailable(status));
-    } else if (connections.size >= config.webSocket.maxConnections) {
-      refuse(
-        new AppError('overloaded', `Expected at most ${config.webSocket.maxConnections} connections, got one more. Try later.`),
-      );
+    } else if (connections.size >= most || connectionsOf(caller) >= mostOfCaller) {
+      const limit = Math.min(most, connectionsOf(caller) >= mostOfCaller ? mostOfCaller : most);
+      refuse(new AppError('overloaded', `Expected at most ${limit} connections, got one more. Try later.`));
     } else {
       const traceHeaders = { traceparent: header(request, 'traceparent'), tracestate: header(request, 'tracestate') };
       connections.set(
