@@ -100,8 +100,6 @@ export class DecodeEngine implements Engine {
   /** Ends the loop; requests still there are aborted. */
   readonly #stop = new AbortController();
   #draining = false;
-  /** A drafter that hangs was left, with all that it may use, to the end of the process. */
-  #leftDrafter = false;
   #wake: (() => void) | null = null;
 
   constructor(parts: DecodeEngineParts) {
@@ -182,13 +180,15 @@ export class DecodeEngine implements Engine {
     }
   }
 
-  /** Drafters that were replaced go when the last sequence that knows them has ended. */
+  /** Drafters that were replaced go when the last sequence that knows them has ended, and the last call. */
   async #disposeUnused(): Promise<void> {
     const started = this.#running.flatMap((request) => request.started ?? []);
     const inUse = started.flatMap(({ given, sequence }) => [given, ...sequence.shadows.map(({ drafter }) => drafter)]);
-    for (const { drafter } of this.#swaps.takeUnused(new Set(inUse as readonly Drafter[]))) {
+    // Nobody's answer waits for one that hangs.
+    const hanging = this.#swaps.loaded.flatMap(({ drafter }) => (drafter.hangs ? [drafter] : []));
+    for (const { drafter } of this.#swaps.takeUnused(new Set([...inUse, ...hanging] as readonly Drafter[]))) {
       this.#prefixes.forget(drafter);
-      await this.#disposeDrafter(drafter);
+      await drafter[Symbol.asyncDispose]();
     }
   }
 
@@ -490,15 +490,11 @@ export class DecodeEngine implements Engine {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end();
     this.#prefixes[Symbol.dispose]();
-    for (const { drafter } of this.#swaps.loaded) await this.#disposeDrafter(drafter);
+    const drafters = this.#swaps.loaded.map(({ drafter }) => drafter);
+    for (const drafter of drafters) await drafter[Symbol.asyncDispose]();
     await this.#parts.grammars?.[Symbol.asyncDispose]();
     await this.#parts.prompts?.[Symbol.asyncDispose]();
-    // Drafters borrow its weights.
-    if (!this.#leftDrafter) await this.#parts.target[Symbol.asyncDispose]();
-  }
-
-  async #disposeDrafter(drafter: GuardedDrafter): Promise<void> {
-    await drafter[Symbol.asyncDispose]();
-    this.#leftDrafter ||= drafter.hangs;
+    // A drafter that hangs is left to the end of the process, and with it the target, whose weights it may use.
+    if (!drafters.some(({ hangs }) => hangs)) await this.#parts.target[Symbol.asyncDispose]();
   }
 }

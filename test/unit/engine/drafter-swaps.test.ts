@@ -47,14 +47,18 @@ class Silent extends Watched {
   }
 }
 
-/** Does not answer; tells when it was disposed of. */
+/** Does not answer before it is released; tells when it was disposed of. */
 class Hanging extends Watched {
+  release: () => void = () => undefined;
+
   constructor() {
     super(4);
   }
 
   override propose(): Promise<never> {
-    return new Promise(() => undefined);
+    return new Promise((_, reject) => {
+      this.release = () => reject(new Error('too late'));
+    });
   }
 }
 
@@ -88,6 +92,7 @@ function setUp(first: number, prefixCacheBytes = 0) {
       loadDrafter: async ({ name, draftTokens }, path) => {
         if (path === 'broken') throw new AppError('invalid_request', 'broken');
         const other = OTHERS[path]?.();
+        if (other instanceof Hanging) loaded.set(path, other);
         if (other !== undefined) return { name, drafter: other, draftTokens, lengths: FIXED_LENGTH };
         const drafter = new Watched(Number(path));
         loaded.set(path, drafter);
@@ -182,6 +187,19 @@ describe('a drafter that takes the place of another one', () => {
     expect(history()).toMatchObject([{ state: 'rolled-back', reason: expect.stringMatching(reason) }]);
     expect(await accepted()).toBe(3);
     expect(initial.disposals).toBe(0);
+  });
+
+  it('and hangs is not waited for when it has gone, and disposed of when its call has come to an end', async () => {
+    const { engine, serve, history, loaded } = setUp(3);
+    await serve(1);
+    await engine.loadDrafter('watched', 'hanging');
+    await serve(4);
+    expect(history()).toMatchObject([{ state: 'rolled-back' }]);
+    const hanging = loaded.get('hanging') as Hanging;
+    expect(hanging.disposals).toBe(0);
+    hanging.release();
+    await serve(1);
+    expect(hanging.disposals).toBe(1);
   });
 
   it('and proposes nothing goes again, as one of which nothing is accepted', async () => {
