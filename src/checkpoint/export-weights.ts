@@ -1,12 +1,14 @@
 /** Writes the weights of a checkpoint, converted, as a model folder of its own. */
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { AppError } from '../core/app-error.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import { type PlainTensor, QUANTIZED_FORMAT, SHAPES_KEY } from './checkpoint-tensor.ts';
 import { convertWeight } from './convert-weight.ts';
 import { copyTensor } from './copy-tensor.ts';
 import { systemErrorCode } from './file-io.ts';
+import { readJson } from './read-json.ts';
 import { outputBytes, type ResolvedWeight, resolveWeight } from './resolve-weight.ts';
 import { writeSafetensors } from './safetensors-writer.ts';
 import { INDEX_FILE } from './weight-files.ts';
@@ -17,8 +19,9 @@ const DEFAULT_SHARD_BYTES = 90_000_000;
 /** Room for one tensor's entry in a header, its name apart. */
 const HEADER_ENTRY_BYTES = 256;
 
+const CONFIG_FILE = 'config.json';
 const COMPANION_FILES = new Set([
-  'config.json',
+  CONFIG_FILE,
   'generation_config.json',
   'tokenizer.json',
   'tokenizer_config.json',
@@ -40,6 +43,8 @@ export interface ExportWeightsOptions {
   readonly format: WeightFormat;
   /** Tensors that are copied as they are, such as tables of token ids. */
   readonly verbatim?: readonly string[];
+  /** Keys that are set in the copy of config.json. */
+  readonly config?: Readonly<Record<string, unknown>>;
   /** Made if absent; must not hold weights yet. */
   readonly outDir: string;
   /** Largest file; a single tensor that is larger gets a file of its own. */
@@ -113,6 +118,7 @@ export async function exportWeights(options: ExportWeightsOptions): Promise<Expo
       onProgress?.(totalBytes, totalBytes);
     }
     files.push(...(await copyCompanions(checkpoint.folder, outDir)));
+    await setKeys(join(outDir, CONFIG_FILE), options.config ?? {});
     // The index comes last: without it the folder is refused, so a broken export is never loaded.
     const index = { metadata: { total_size: totalBytes }, weight_map: weightMap };
     await writeFile(join(outDir, INDEX_FILE), `${JSON.stringify(index, null, 1)}\n`);
@@ -186,4 +192,10 @@ async function copyCompanions(from: string, to: string): Promise<readonly string
   const names = (await readdir(from)).filter((name) => COMPANION_FILES.has(name) || COMPANION_PATTERN.test(name));
   for (const name of names) await copyFile(join(from, name), join(to, name));
   return names;
+}
+
+async function setKeys(file: string, keys: Readonly<Record<string, unknown>>): Promise<void> {
+  if (Object.keys(keys).length === 0) return;
+  const config = readJson(file, z.looseObject({}));
+  await writeFile(file, `${JSON.stringify({ ...config, ...keys }, null, 2)}\n`);
 }

@@ -17,7 +17,7 @@ export function inspectCommand() {
     .action(async (path, { target: targetPath, json, allowUnclaimed, finalTap }) => {
       const target = targetPath === undefined ? null : await openTarget(targetPath);
       const options = { allowUnclaimed, finalTap: finalTap ?? null, targetLayers: target?.config.spec.layers.length ?? null };
-      const inspection = await inspectFolder(await openFolder(path, options), target);
+      const inspection = await inspectFolder(await openFolder(path, options), target, allowUnclaimed);
       process.stdout.write(json ? `${JSON.stringify(inspection, null, 2)}\n` : inspectionReport(inspection));
       if (inspection.compatibility?.problem) process.exitCode = 1;
     });

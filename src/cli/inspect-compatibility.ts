@@ -1,9 +1,13 @@
 /** Whether a drafter, or a small model as one, fits a target: every fact with both values. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { comparedFacts, refuseMismatch } from '../drafter/dflash/target-mismatch.ts';
+import { resolveWeight } from '../checkpoint/resolve-weight.ts';
+import { AppError } from '../core/app-error.ts';
+import { checkDflash } from '../drafter/dflash/check-checkpoint.ts';
+import { comparedFacts } from '../drafter/dflash/target-mismatch.ts';
 import { tokenizerDifference } from '../drafter/draft-model/tokenizer-difference.ts';
-import type { DecoderFolder, ModelFolder } from './inspect-folder.ts';
+import { refuseUnclaimedTensors } from '../target/unclaimed-tensors.ts';
+import { type DecoderFolder, type ModelFolder, targetShape } from './inspect-folder.ts';
 
 export interface ComparedFactOfTwo {
   readonly name: string;
@@ -19,13 +23,18 @@ export interface ComparedWithTarget {
   readonly problem: string | null;
 }
 
-export async function compareWithTarget(opened: ModelFolder, target: DecoderFolder): Promise<ComparedWithTarget> {
+/** @param allowUnclaimed tensors that nothing uses are no problem */
+export async function compareWithTarget(
+  opened: ModelFolder,
+  target: DecoderFolder,
+  allowUnclaimed: boolean,
+): Promise<ComparedWithTarget> {
   const { folder: targetFolder } = target;
   const { spec } = target.config;
   if (opened.role === 'dflash') {
-    const shape = { hiddenSize: spec.hidden, vocabSize: spec.vocab, layers: spec.layers.length };
-    const { config, own, folder } = opened;
-    const [, width = 0] = opened.checkpoint.has('fc.weight') ? opened.checkpoint.tensor('fc.weight').shape : [];
+    const shape = targetShape(target.config);
+    const { config, own, checkpoint } = opened;
+    const [, width = 0] = checkpoint.has('fc.weight') ? checkpoint.tensor('fc.weight').shape : [];
     const facts = [
       ...comparedFacts(config, shape, own).map((fact) => ({ ...fact, agrees: fact.drafter === fact.target })),
       {
@@ -36,7 +45,7 @@ export async function compareWithTarget(opened: ModelFolder, target: DecoderFold
       },
       { name: 'mask token (below)', drafter: config.maskTokenId, target: spec.vocab, agrees: config.maskTokenId < spec.vocab },
     ];
-    const problem = messageOf(() => refuseMismatch(config, shape, own, folder)) ?? disagreement(facts);
+    const problem = await messageOf(() => checkDflash(config, checkpoint, shape, allowUnclaimed));
     return { target: targetFolder, facts, problem };
   }
   const own = opened.config.spec;
@@ -57,7 +66,11 @@ export async function compareWithTarget(opened: ModelFolder, target: DecoderFold
       agrees: own.gatedDelta === null,
     },
   ];
-  return { target: targetFolder, facts, problem: difference ?? disagreement(facts) };
+  const unusable = await messageOf(() => {
+    if (!allowUnclaimed) refuseUnclaimedTensors(opened.checkpoint, own, opened.folder);
+    for (const weight of opened.plan) resolveWeight(opened.checkpoint, weight, 'f32', 'f32');
+  });
+  return { target: targetFolder, facts, problem: difference ?? disagreement(facts) ?? unusable };
 }
 
 function disagreement(facts: readonly ComparedFactOfTwo[]): string | null {
@@ -65,11 +78,13 @@ function disagreement(facts: readonly ComparedFactOfTwo[]): string | null {
   return fact === undefined ? null : `its ${fact.name} is ${fact.drafter}, the target's is ${fact.target}`;
 }
 
-function messageOf(check: () => void): string | null {
+/** What is wrong, in the words in which it is refused when it is loaded. */
+async function messageOf(check: () => unknown): Promise<string | null> {
   try {
-    check();
+    await check();
     return null;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    if (error instanceof AppError) return error.message;
+    throw error;
   }
 }

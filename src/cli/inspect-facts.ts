@@ -4,7 +4,7 @@ import { claimTensors } from '../checkpoint/claim-tensors.ts';
 import { planBytes } from '../checkpoint/plan-bytes.ts';
 import { elementCount, formatShape, tensorBytes } from '../checkpoint/tensor-dtype.ts';
 import { sourceNames, type WeightFormat } from '../checkpoint/weight-plan.ts';
-import { longestDraft } from '../drafter/dflash/dflash-config.ts';
+import { type DflashConfig, longestDraft } from '../drafter/dflash/dflash-config.ts';
 import { OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
 import { precisionOf } from '../graph/precision.ts';
 import { type CacheShape, CacheTensors } from '../model/kv-cache.ts';
@@ -49,7 +49,12 @@ export interface Inspection {
   readonly compatibility: ComparedWithTarget | null;
 }
 
-export async function inspectFolder(opened: ModelFolder, target: DecoderFolder | null): Promise<Inspection> {
+/** @param allowUnclaimed tensors that nothing uses are no problem with a target */
+export async function inspectFolder(
+  opened: ModelFolder,
+  target: DecoderFolder | null,
+  allowUnclaimed = false,
+): Promise<Inspection> {
   const { folder, checkpoint, plan, verbatim } = opened;
   const { claimed, missing, unclaimed } = claimTensors(checkpoint, plan, verbatim);
   const dtypes: Record<string, number> = {};
@@ -84,10 +89,16 @@ export async function inspectFolder(opened: ModelFolder, target: DecoderFolder |
     ...cacheBytes(opened),
     taps:
       opened.role === 'dflash'
-        ? namedTaps(opened.config.taps, target?.config.spec.layers.length ?? opened.config.targetLayers)
+        ? namedTaps(opened.config.taps, target?.config.spec.layers.length ?? trainedDepth(opened.config))
         : [],
-    compatibility: target === null ? null : await compareWithTarget(opened, target),
+    compatibility: target === null ? null : await compareWithTarget(opened, target, allowUnclaimed),
   };
+}
+
+/** Layers of the target it was trained for: where it says how it taps the last one, that is the highest. Null: not known. */
+function trainedDepth({ targetLayers, finalTap, taps }: DflashConfig): number | null {
+  if (targetLayers !== null || finalTap === null) return targetLayers;
+  return finalTap === 'post' ? Math.max(...taps) : Math.max(...taps) + 1;
 }
 
 function embeddingElementBytes(opened: ModelFolder): number {

@@ -8,6 +8,7 @@ import { type OwnTables, ownTables, planDflashWeights } from '../drafter/dflash/
 import { refuseOtherTap } from '../drafter/dflash/final-taps.ts';
 import { refuseMaskVector } from '../drafter/dflash/mask-vector.ts';
 import type { FinalTap } from '../drafter/dflash/tapped-layers.ts';
+import type { TargetShape } from '../drafter/dflash/target-mismatch.ts';
 import { planDecoderWeights } from '../target/decoder-weights.ts';
 import { type ModelConfig, readModelConfig } from '../target/hf-config.ts';
 
@@ -37,6 +38,11 @@ export interface FolderOptions {
   readonly finalTap?: FinalTap | null;
   /** Layers of the target of a drafter whose config leaves them to it. */
   readonly targetLayers?: number | null;
+}
+
+/** What a drafter must know of a model. */
+export function targetShape({ spec }: ModelConfig): TargetShape {
+  return { hiddenSize: spec.hidden, vocabSize: spec.vocab, layers: spec.layers.length };
 }
 
 /** @throws AppError `invalid_checkpoint` or `incompatible_drafter` when it is neither a model nor a drafter that is supported */

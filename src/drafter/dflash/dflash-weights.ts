@@ -21,15 +21,23 @@ export interface OwnTables {
   readonly head: boolean;
   /** Integer tables: used as they are, never converted. */
   readonly ids: readonly string[];
+  /** What the codebooks of DFlash 2 are called: some have them as parameters, some as tables with a `weight`. */
+  readonly codebooks: { readonly predecessors: string; readonly successors: string };
 }
 
-/** z-lab's layout has none of them: there they would be tensors that nothing uses. */
+/** z-lab's layout has no tables and no ids: there they would be tensors that nothing uses. */
 export function ownTables(config: DflashConfig, checkpoint: Pick<Checkpoint, 'has'>): OwnTables {
   const has = (name: string) => config.layout === 'speculators' && checkpoint.has(name);
-  return { embedding: has(OWN_EMBEDDING), head: has(OWN_HEAD), ids: [DRAFT_TO_TARGET, TARGET_TO_DRAFT].filter(has) };
+  const codebook = (name: string) => (checkpoint.has(name) ? name : `${name}.weight`);
+  return {
+    embedding: has(OWN_EMBEDDING),
+    head: has(OWN_HEAD),
+    ids: [DRAFT_TO_TARGET, TARGET_TO_DRAFT].filter(has),
+    codebooks: { predecessors: codebook(PREDECESSORS), successors: codebook(SUCCESSORS) },
+  };
 }
 
-export function planDflashWeights(config: DflashConfig, own?: OwnTables): PlannedWeight[] {
+export function planDflashWeights(config: DflashConfig, own: OwnTables): PlannedWeight[] {
   const weight = (kind: PlannedWeight['kind'], name: string, ...shape: number[]): PlannedWeight => ({
     name,
     source: name,
@@ -43,15 +51,15 @@ export function planDflashWeights(config: DflashConfig, own?: OwnTables): Planne
     weight('linear', 'fc.weight', hidden, config.taps.length * config.targetHidden),
     weight('vector', 'hidden_norm.weight', hidden),
     weight('vector', 'norm.weight', hidden),
-    ...(own?.embedding ? [weight('embedding', OWN_EMBEDDING, config.vocab, hidden)] : []),
-    ...(own?.head ? [weight('head', OWN_HEAD, config.draftVocab, hidden)] : []),
+    ...(own.embedding ? [weight('embedding', OWN_EMBEDDING, config.vocab, hidden)] : []),
+    ...(own.head ? [weight('head', OWN_HEAD, config.draftVocab, hidden)] : []),
   ];
   const { dflash2 } = config;
   if (dflash2 !== null) {
     plan.push(
       weight('linear', SELECTOR_PROJECTION, dflash2.rank, hidden),
-      weight('embedding', PREDECESSORS, config.vocab, dflash2.rank),
-      weight('embedding', SUCCESSORS, config.vocab, dflash2.rank),
+      { ...weight('embedding', PREDECESSORS, config.vocab, dflash2.rank), source: own.codebooks.predecessors },
+      { ...weight('embedding', SUCCESSORS, config.vocab, dflash2.rank), source: own.codebooks.successors },
     );
     const parts = 2 * dflash2.convWidth;
     for (let layer = 0; layer < config.layers; layer++) {

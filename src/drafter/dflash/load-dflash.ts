@@ -1,8 +1,7 @@
 /** Opens a DFlash drafter folder, of either layout. */
-import { type Checkpoint, openCheckpoint } from '../../checkpoint/checkpoint.ts';
+import { openCheckpoint } from '../../checkpoint/checkpoint.ts';
 import { type PrepareWeightsOptions, prepareWeights } from '../../checkpoint/prepare-weights.ts';
 import type { WeightFormat } from '../../checkpoint/weight-plan.ts';
-import { AppError } from '../../core/app-error.ts';
 import type { EmbeddingFormat, EmbeddingSpec } from '../../graph/embedding.ts';
 import type { LinearSpec } from '../../graph/linear.ts';
 import { precisionOf } from '../../graph/precision.ts';
@@ -15,13 +14,11 @@ import { WeightTensors } from '../../onnx/weight-tensors.ts';
 import type { BorrowedTarget } from '../borrowed-target.ts';
 import { addBaseKernelParts } from './block-convolution.ts';
 import { PREDECESSORS, SUCCESSORS } from './candidate-lattice.ts';
+import { checkDflash } from './check-checkpoint.ts';
 import type { DflashConfig } from './dflash-config.ts';
 import { DflashDrafter } from './dflash-drafter.ts';
 import { DRAFT_ROPE_COS, DRAFT_ROPE_SIN } from './dflash-graph.ts';
-import { OWN_EMBEDDING, OWN_HEAD, type OwnTables, ownTables, planDflashWeights, refuseUnclaimed } from './dflash-weights.ts';
-import { readKeptTokens } from './kept-tokens.ts';
-import { refuseMaskVector } from './mask-vector.ts';
-import { refuseMismatch } from './target-mismatch.ts';
+import { OWN_EMBEDDING, OWN_HEAD, type OwnTables } from './dflash-weights.ts';
 
 const DRAFT_HEAD_WEIGHT = 'draft_head.weight';
 
@@ -45,19 +42,7 @@ export interface LoadDflashOptions {
 export async function loadDflash(options: LoadDflashOptions): Promise<DflashDrafter> {
   const { runtime, device, folder, config, format, target } = options;
   const checkpoint = await openCheckpoint(folder);
-  const own = ownTables(config, checkpoint);
-  refuseMismatch(config, target, own, folder);
-  refuseFusion(config, checkpoint, folder);
-  refuseMaskVector(folder);
-  const plan = planDflashWeights(config, own);
-  refuseUnclaimed(checkpoint, plan, folder, { besides: own.ids, allowUnclaimed: options.allowUnclaimed ?? false });
-  const keptTokens = await readKeptTokens(folder, config, checkpoint, own);
-  if (keptTokens !== null && config.dflash2 !== null) {
-    throw new AppError(
-      'incompatible_drafter',
-      `${folder}: expected a DFlash 2 drafter with the target's vocabulary, got a list of kept tokens, which its codebooks do not know; remove the list`,
-    );
-  }
+  const { own, plan, keptTokens } = await checkDflash(config, checkpoint, target, options.allowUnclaimed ?? false);
 
   const precision = precisionOf(format, device.kind);
   const { compute } = precision;
@@ -91,23 +76,6 @@ export async function loadDflash(options: LoadDflashOptions): Promise<DflashDraf
     graph: { precision, embedding, head, positions, codebooks: codebooksOf(config, locations) },
     keptTokens,
   });
-}
-
-/** Named apart from the other shapes, as it is where a wrong list of taps shows. */
-function refuseFusion(config: DflashConfig, checkpoint: Checkpoint, folder: string): void {
-  if (!checkpoint.has('fc.weight')) return;
-  const [, width = 0] = checkpoint.tensor('fc.weight').shape;
-  const { taps, tapsAssumed, targetHidden } = config;
-  if (width === taps.length * targetHidden) return;
-  const layers = width / targetHidden;
-  throw new AppError(
-    'incompatible_drafter',
-    tapsAssumed
-      ? `${folder}: its config names no layers and fc.weight takes ${layers} of them, not the ${taps.length} of its trainer's default; ` +
-          'write the ids that it was trained with into aux_hidden_state_layer_ids'
-      : `${folder}: expected fc.weight to take ${taps.length} layers of ${targetHidden}, as its config lists, got a width of ${width}, ` +
-          `which is ${layers}; check that config.json belongs to these weights`,
-  );
 }
 
 function headOf(config: DflashConfig, target: BorrowedTarget, own: OwnTables, keptTokens: Int32Array | null): LinearSpec {

@@ -6,7 +6,7 @@ import { readIntegers } from '../../../src/checkpoint/read-integers.ts';
 import { importCommand } from '../../../src/cli/import-command.ts';
 import { readDflashConfig } from '../../../src/drafter/dflash/dflash-config.ts';
 import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
-import { CONFIG, dflashFolder, tensors } from '../drafter/dflash-fixture.ts';
+import { CONFIG, dflashFolder, SPECULATORS_CONFIG, tensors } from '../drafter/dflash-fixture.ts';
 import { runCommand } from './run-command.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../golden/fixtures');
@@ -51,6 +51,27 @@ describe('an import', () => {
     await expect(runCommand(importCommand(), folder, '--out', out)).rejects.toThrowError(/aux_norm\.weight/);
     await runCommand(importCommand(), folder, '--out', out, '--allow-unclaimed');
     expect((await openCheckpoint(out)).has('aux_norm.weight')).toBe(false);
+  });
+
+  it('of a drafter that leaves its layers to its target takes them from the one that is named', async () => {
+    const folder = await dflashFolder({ ...SPECULATORS_CONFIG, aux_hidden_state_layer_ids: null }, tensors(3));
+    const out = join(await temporaryFolder(), 'out');
+    await expect(runCommand(importCommand(), folder, '--out', out)).rejects.toThrowError(/name the target/);
+    const target = await dflashFolder({ ...CONFIG, architectures: [], dflash_config: undefined, num_hidden_layers: 6 });
+    await runCommand(importCommand(), folder, '--out', out, '--target', target);
+    expect([...(await openCheckpoint(out)).names].sort()).toEqual(Object.keys(tensors()).sort());
+  });
+
+  it('of a drafter for another target than the one that is named is refused', async () => {
+    const words = [await dflashFolder(), '--out', await temporaryFolder(), '--target', join(FIXTURES, 'dflash-target')];
+    await expect(runCommand(importCommand(), ...words)).rejects.toThrowError(/hidden_size is 8, the target's is 64/);
+  });
+
+  it('of a drafter that taps the last layer keeps what was said of that', async () => {
+    const folder = await dflashFolder({ ...CONFIG, dflash_config: { mask_token_id: 1, target_layer_ids: [0, 3] } });
+    const out = join(await temporaryFolder(), 'out');
+    await runCommand(importCommand(), folder, '--out', out, '--final-tap', 'post');
+    expect(readDflashConfig(out)).toEqual(readDflashConfig(folder, { finalTap: 'post' }));
   });
 
   it('into a folder with weights is refused', async () => {

@@ -1,10 +1,12 @@
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { inspectCommand } from '../../../src/cli/inspect-command.ts';
 import type { Inspection } from '../../../src/cli/inspect-facts.ts';
 import { renderTable } from '../../../src/cli/inspect-table.ts';
 import { namedTaps } from '../../../src/cli/inspect-taps.ts';
-import { CONFIG, dflashFolder, tensors } from '../drafter/dflash-fixture.ts';
+import { f32, temporaryFolder, weights } from '../checkpoint/checkpoint-fixture.ts';
+import { CONFIG, dflashFolder, SPECULATORS_CONFIG, tensors } from '../drafter/dflash-fixture.ts';
 import { runCommand } from './run-command.ts';
 
 const FIXTURES = join(import.meta.dirname, '../../golden/fixtures');
@@ -12,6 +14,12 @@ const fixture = (name: string) => join(FIXTURES, name);
 
 async function inspect(...words: readonly string[]): Promise<Inspection> {
   return JSON.parse(await runCommand(inspectCommand(), ...words, '--json'));
+}
+
+/** A folder with the config of the target that the smallest drafters are for. */
+function targetFolder(): Promise<string> {
+  const { num_target_layers: num_hidden_layers } = CONFIG;
+  return dflashFolder({ ...CONFIG, architectures: ['Qwen3ForCausalLM'], dflash_config: undefined, num_hidden_layers });
 }
 
 afterEach(() => {
@@ -90,18 +98,58 @@ describe('an inspection', () => {
   });
 
   it('of a drafter whose fusion takes more taps than it lists says so with both widths', async () => {
-    const { hidden_size, num_target_layers, vocab_size } = CONFIG;
-    const target = {
-      ...CONFIG,
-      architectures: ['Qwen3ForCausalLM'],
-      dflash_config: undefined,
-      hidden_size,
-      vocab_size,
-      num_hidden_layers: num_target_layers,
-    };
-    const folders = [await dflashFolder(CONFIG, tensors(3)), '--target', await dflashFolder(target)];
-    const { compatibility } = await inspect(...folders);
-    expect(compatibility!.problem).toBe("its width of fc (2 taps) is 24, the target's is 16");
+    const { compatibility } = await inspect(await dflashFolder(CONFIG, tensors(3)), '--target', await targetFolder());
+    expect(compatibility!.facts).toContainEqual({ name: 'width of fc (2 taps)', drafter: 24, target: 16, agrees: false });
+    expect(compatibility!.problem).toMatch(/fc\.weight to take 2 layers of 8, .* got a width of 24/);
+  });
+
+  const { 'norm.weight': norm, ...normless } = tensors();
+  it.each([
+    { title: 'a tensor is missing', contents: normless, problem: /lacks norm\.weight/ },
+    { title: 'a tensor is not used', contents: { ...tensors(), 'aux_norm.weight': norm! }, problem: /aux_norm\.weight/ },
+    {
+      title: 'a tensor has another shape',
+      contents: { ...tensors(), 'norm.weight': f32([4], weights(4)) },
+      problem: /shape \[8\] for norm\.weight, got \[4\]/,
+    },
+    { title: 'its list of kept tokens is unusable', contents: tensors(), kept: '[1, 1]', problem: /each token id once/ },
+  ])('of a drafter says that it does not fit where $title', async ({ contents, kept, problem }) => {
+    const folder = await dflashFolder(CONFIG, contents);
+    if (kept !== undefined) await writeFile(join(folder, 'draft_tokens.json'), kept);
+    const { compatibility } = await inspect(folder, '--target', await targetFolder());
+    expect(compatibility!.facts.every(({ agrees }) => agrees)).toBe(true);
+    expect(compatibility!.problem).toMatch(problem);
+    expect(process.exitCode).toBe(1);
+  });
+
+  it('of a drafter with tensors that nothing uses says that it fits where that is allowed', async () => {
+    const folder = await dflashFolder(CONFIG, { ...tensors(), 'aux_norm.weight': norm! });
+    const { compatibility } = await inspect(folder, '--target', await targetFolder(), '--allow-unclaimed');
+    expect(compatibility!.problem).toBeNull();
+  });
+
+  it('of a model as a drafter says that it does not fit where tensors of its own would not be used', async () => {
+    const draft = await temporaryFolder();
+    await cp(fixture('testbed/target'), draft, { recursive: true });
+    const config = JSON.parse(await readFile(join(draft, 'config.json'), 'utf8')) as { num_hidden_layers: number };
+    const fewer = { ...config, num_hidden_layers: config.num_hidden_layers - 1, layer_types: null };
+    await writeFile(join(draft, 'config.json'), JSON.stringify(fewer));
+    const { compatibility } = await inspect(draft, '--target', fixture('testbed/target'));
+    expect(compatibility!.problem).toMatch(/has tensors that .* does not/);
+  });
+
+  it('of a drafter that taps the last layer names it, whatever its ids count and with no target at hand', async () => {
+    const config = { ...SPECULATORS_CONFIG, aux_hidden_state_layer_ids: [1, 6] };
+    for (const [final_tap, meaning] of [
+      ['post', 'output of layer 5, behind the final norm'],
+      ['pre', 'output of layer 5, before the final norm'],
+    ]) {
+      const { taps } = await inspect(await dflashFolder({ ...config, final_tap }));
+      expect(taps.map((tap) => [tap.zlab, tap.meaning])).toEqual([
+        [0, 'output of layer 0'],
+        [5, meaning],
+      ]);
+    }
   });
 
   it('is refused with a drafter as the target', async () => {

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/checkpoint/checkpoint.ts';
+import { importCommand } from '../../../src/cli/import-command.ts';
 import { openFolder } from '../../../src/cli/inspect-folder.ts';
 import type { BorrowedTarget } from '../../../src/drafter/borrowed-target.ts';
 import { type DflashConfig, readDflashConfig } from '../../../src/drafter/dflash/dflash-config.ts';
@@ -9,6 +10,7 @@ import { KEPT_TOKENS_FILE } from '../../../src/drafter/dflash/kept-tokens.ts';
 import { loadDflash } from '../../../src/drafter/dflash/load-dflash.ts';
 import type { OnnxRuntime } from '../../../src/onnx/runtime.ts';
 import { f32, temporaryFolder, weights } from '../checkpoint/checkpoint-fixture.ts';
+import { runCommand } from '../cli/run-command.ts';
 import { CONFIG, dflashFolder, HIDDEN, SPECULATORS_CONFIG, TARGET_LAYERS, tensors, VOCAB } from './dflash-fixture.ts';
 
 /** Refusals come before anything is computed: touching the runtime is a failure of another kind. */
@@ -114,6 +116,45 @@ describe('a DFlash drafter is refused', () => {
 
   it('for none of this when it fits: it is then computed with', async () => {
     await expect(load(await dflashFolder())).rejects.toThrowError(/use of the runtime/);
+  });
+});
+
+describe('a DFlash 2 drafter', () => {
+  const keys = { conv_kernel_size: 2, conv_group_size: 4, selector_rank: 6, selector_top_k: 5 };
+  const config = {
+    ...CONFIG,
+    architectures: ['DFlash2DraftModel'],
+    dflash_config: { ...CONFIG.dflash_config, ...keys },
+  };
+  const tensor = (...shape: number[]) => f32(shape, weights(shape.reduce((product, size) => product * size, 1)));
+  const convolutions = ['attention_conv', 'mlp_conv'].flatMap((part) => [
+    [`layers.0.${part}.base_kernel`, tensor(2, 2, HIDDEN)] as const,
+    [`layers.0.${part}.kernel_projection.weight`, tensor((2 * 2 * HIDDEN) / 4, HIDDEN)] as const,
+  ]);
+  const contents = {
+    ...tensors(),
+    ...Object.fromEntries(convolutions),
+    'candidate_selector.hidden_projection.weight': tensor(6, HIDDEN),
+  };
+  const codebooks = (suffix: string) =>
+    Object.fromEntries(
+      ['predecessor', 'successor'].map((name) => [`candidate_selector.${name}_codebook${suffix}`, tensor(VOCAB, 6)]),
+    );
+
+  it.each(['', '.weight'])('has codebooks by either name (%j), and keeps it when it is converted', async (suffix) => {
+    const folder = await dflashFolder(config, { ...contents, ...codebooks(suffix) });
+    await expect(load(folder)).rejects.toThrowError(/use of the runtime/);
+    const out = join(await temporaryFolder(), 'out');
+    await runCommand(importCommand(), folder, '--out', out);
+    expect([...(await openCheckpoint(out)).names].sort()).toEqual([...(await openCheckpoint(folder)).names].sort());
+  });
+
+  it('is refused without them, or with both', async () => {
+    await expect(load(await dflashFolder(config, contents))).rejects.toThrowError(
+      /lacks candidate_selector\.predecessor_codebook/,
+    );
+    const both = { ...contents, ...codebooks(''), ...codebooks('.weight') };
+    await expect(load(await dflashFolder(config, both))).rejects.toThrowError(/predecessor_codebook\.weight/);
   });
 });
 
