@@ -25,6 +25,10 @@ export interface TrafficOptions {
 const CHAT = '/v1/chat/completions';
 /** What a client does with an answer. */
 const WAYS = ['sse', 'sse', 'sse', 'whole', 'whole', 'ws', 'ws', 'sse-cancel', 'ws-cancel', 'bad'] as const;
+const STRUCTURES: readonly object[] = [
+  { response_format: { type: 'json_object' } },
+  { structured_outputs: { choice: ['yes', 'no', 'that depends'] } },
+];
 const BAD_BODIES: readonly object[] = [
   { temperature: 9 },
   { no_such_field: 1 },
@@ -102,6 +106,7 @@ class SoakClient {
       ...this.#pick([{}, ...drafters.map((drafter) => ({ drafter })), { drafter: 'none' }, { speculative: false }]),
       ...this.#pick([{}, {}, { draft_tokens: 0 }, { draft_tokens: 1 }, { draft_tokens: 3 }]),
       ...this.#pick([{}, {}, { priority: -1 }, { priority: 3 }, { cache_salt: 'mine' }, { stop: ['e'] }]),
+      ...this.#pick([{}, {}, {}, {}, ...STRUCTURES]),
     };
   }
 
