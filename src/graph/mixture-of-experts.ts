@@ -20,8 +20,8 @@ export interface MixtureSpec {
  * Each row is computed by the experts that a router chooses for it, and their results are added by share
  * (Shazeer et al. 2017, eq. 1).
  *
- * An expert takes in the rows that chose it in one matrix product, and costs nothing when there are none. A row's result
- * does not depend on the others bit for bit: matrix products keep rows apart, and its shares are added in the order of
+ * An expert takes in the rows that chose it in one matrix product, of no rows where there are none: its eleven nodes are
+ * dispatched in any case. A row's result does not depend on the others bit for bit: matrix products keep rows apart, and its shares are added in the order of
  * their size, whoever else chose those experts.
  * @param x [rows, hidden]
  * @returns [rows, hidden]
