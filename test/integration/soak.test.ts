@@ -125,7 +125,8 @@ it(`answers or refuses everybody for ${SECONDS} s, and forgets them`, { timeout:
     'internal_error',
   ];
   expect([...outcomes.keys()].filter((what) => ![...allowed, ...FAILURES].includes(what))).toEqual([]);
-  for (const what of allowed) expect(outcomes.get(what) ?? 0, `${what} of ${JSON.stringify(Object.fromEntries(outcomes))}`).toBeGreaterThan(0);
+  const told = JSON.stringify(Object.fromEntries(outcomes));
+  for (const what of allowed) expect(outcomes.get(what) ?? 0, `${what} of ${told}`).toBeGreaterThan(0);
 
   // Counters, observers and clients agree.
   const counted = (name: string, labels = {}) => sumOf(samples, `blockdraft:${name}`, labels);
