@@ -52,6 +52,8 @@ export class DrafterProbe implements Disposable {
   readonly #binding: IoBinding;
   readonly #tensors: StepTensors;
   readonly #ropes = new Map<string, ReturnType<typeof ropeTables>>();
+  /** By sequence and assumption: the same are asked about as a base, on few prompts and then on all, and under shifted labels. */
+  readonly #known = new WeakMap<RecordedSequence, Map<string, Predictions>>();
 
   private constructor(
     options: OpenDrafterProbeOptions,
@@ -135,6 +137,15 @@ export class DrafterProbe implements Disposable {
    * @throws AppError `aborted`, or what ONNX Runtime reports
    */
   async run(sequence: RecordedSequence, assumption: Assumption, signal?: AbortSignal): Promise<Predictions> {
+    const known = this.#known.get(sequence) ?? new Map<string, Predictions>();
+    this.#known.set(sequence, known);
+    const key = JSON.stringify(assumption);
+    const predictions = known.get(key) ?? (await this.#fill(sequence, assumption, signal));
+    known.set(key, predictions);
+    return predictions;
+  }
+
+  async #fill(sequence: RecordedSequence, assumption: Assumption, signal?: AbortSignal): Promise<Predictions> {
     const { config } = this;
     const { tokens, answerStart } = sequence;
     const anchors = Math.max(tokens.length - answerStart - 1, 0);

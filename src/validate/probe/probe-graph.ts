@@ -189,11 +189,11 @@ export function buildProbeGraph(config: DflashConfig, options: ProbeGraphOptions
 
 /** Declares the outputs that say what a row of logits chooses, and how likely it holds the choice to be. */
 function declareChoice(graph: GraphBuilder, logits: Value): void {
-  const [top] = graph.nodes('TopK', [logits, graph.ints([1])], ['top', PROBE_IO.ids], {
+  graph.nodes('TopK', [logits, graph.ints([1])], ['top', PROBE_IO.ids], {
     attributes: { axis: -1n, largest: 1n, sorted: 1n },
   });
-  const mass = graph.node('ReduceLogSumExp', [logits, graph.ints([-1])], { attributes: { keepdims: 1n } });
-  graph.nodes('Exp', [graph.node('Sub', [top as Value, mass])], [PROBE_IO.probabilities]);
+  const probabilities = graph.node('Softmax', [logits], { attributes: { axis: -1n } });
+  graph.nodes('ReduceMax', [probabilities, graph.ints([-1])], [PROBE_IO.probabilities], { attributes: { keepdims: 1n } });
   graph.output(PROBE_IO.ids, 'i64', ['rows', 1]);
   graph.output(PROBE_IO.probabilities, 'f32', ['rows', 1]);
 }
