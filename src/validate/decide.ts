@@ -2,13 +2,13 @@
 import type { FaultCode, Finding, Note, ProbeReport } from './diagnosis.ts';
 import type { AcceptanceGain } from './evidence/evaluate-assumption.ts';
 import type { PromptForm } from './evidence/prompt-forms.ts';
-import type { HelpfulChange } from './evidence/search-counterfactuals.ts';
-import { LEAST_EFFECT, SIGNIFICANCE } from './evidence/select-change.ts';
-import { median, recommendedGamma, tauOfHealthyDecay } from './evidence/slot-profile.ts';
+import { type HelpfulChange, LEAST_EFFECT, SIGNIFICANCE } from './evidence/select-change.ts';
+import { recommendedGamma, tauOfHealthyDecay } from './evidence/slot-profile.ts';
 import { type CategorySplit, contrast } from './evidence/symptoms.ts';
 import type { LayerAgreement } from './evidence/teacher-agreement.ts';
 import type { Estimate } from './statistics/estimate.ts';
 import { holmAdjusted } from './statistics/holm.ts';
+import { median } from './statistics/median.ts';
 import { upperTail } from './statistics/student-t.ts';
 
 /** Everything measured; what is said of the drafter itself holds under the changes that helped, if any did. */
@@ -29,8 +29,8 @@ export interface Measurements {
   readonly lookupRecall: Estimate;
   readonly lookupTau: number;
   readonly overconfidence: Estimate;
-  /** What adding one to the weights of norms gained; null: not asked, or nothing. The rest was measured with it. */
-  readonly normOffset: AcceptanceGain | null;
+  /** What adding one to the weights of norms gained, with an adjusted p; null: not asked, or too little. The rest was measured with it. */
+  readonly normOffset: { readonly gain: AcceptanceGain; readonly p: number } | null;
   /** Share of them that are negative. */
   readonly negativeNorms: number;
   /** Tensors whose values 16-bit floats cannot hold. */
@@ -90,11 +90,11 @@ function normOffsetFinding({ normOffset, negativeNorms }: Measurements): Unranke
   return [
     {
       fault: 'norm-offset',
-      confidence: confidence(Math.max(normOffset.servedGain.p, normOffset.forcedGain.p)),
-      effect: normOffset.servedGain.value,
+      confidence: confidence(normOffset.p),
+      effect: normOffset.gain.servedGain.value,
       evidence: [
         `${percent(negativeNorms)} of the weights of its norms are negative, as those of no ordinary RMSNorm are`,
-        describeGain('one added to each of them', normOffset, Math.max(normOffset.servedGain.p, normOffset.forcedGain.p)),
+        describeGain('one added to each of them', normOffset.gain, normOffset.p),
       ],
       advice:
         'add 1 to the weights of all norms when the drafter is exported: it was trained with norms that multiply by 1 + weight, and DFlash ' +

@@ -108,5 +108,11 @@ export interface Diagnosis {
   readonly fcNorms: readonly number[];
   /** Share of the tokens found by a table of n-grams that slot 1 finds too. */
   readonly lookupRecall: Estimate;
-  readonly recorded: { readonly prompts: number; readonly tokens: number };
+  readonly recorded: {
+    /** With answers of two tokens and more. */
+    readonly prompts: number;
+    readonly tokens: number;
+    /** Ids of prompts that were left out because they fill the context. */
+    readonly tooLong: readonly string[];
+  };
 }

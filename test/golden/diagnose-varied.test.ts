@@ -2,34 +2,46 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
-import { diagnose } from '../../src/validate/diagnose.ts';
+import { diagnose, diagnoseDrafter } from '../../src/validate/diagnose.ts';
 import type { Diagnosis } from '../../src/validate/diagnosis.ts';
+import { RecordedTarget } from '../../src/validate/recorded-target.ts';
 import { readPrompts } from '../../src/validate/recording/read-prompts.ts';
-import { testRuntime } from '../support/runtime.ts';
 import { VariedDrafter } from '../support/vary-drafter.ts';
-import { TESTBED } from './testbed-probe.ts';
+import { TESTBED, testbedRuntime } from './testbed-probe.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'blockdraft-varied-'));
 afterAll(() => rmSync(root, { recursive: true }));
-const prompts = readPrompts(join(TESTBED, 'prompts.jsonl'), { limit: 32, seed: 0 });
 const A_LOADED_MACHINE_MS = 240_000;
 
-async function diagnosisOf(change: (drafter: VariedDrafter) => void, weights: 'f32' | 'int8' = 'f32'): Promise<Diagnosis> {
+const common = {
+  runtime: testbedRuntime(),
+  target: join(TESTBED, 'target'),
+  prompts: readPrompts(join(TESTBED, 'prompts.jsonl'), { limit: 32, seed: 0 }),
+  maxTokens: 40,
+  cacheDir: root,
+};
+let recorded: RecordedTarget;
+
+beforeAll(async () => {
+  recorded = await RecordedTarget.open({ ...common, weights: 'f32' });
+  await recorded.forms();
+}, A_LOADED_MACHINE_MS);
+
+afterAll(async () => {
+  await recorded[Symbol.asyncDispose]();
+  expect(liveObjects()).toEqual({});
+});
+
+function varied(change: (drafter: VariedDrafter) => void): string {
   const drafter = new VariedDrafter(join(TESTBED, 'drafter'));
   change(drafter);
-  const diagnosis = await diagnose({
-    runtime: testRuntime(),
-    target: join(TESTBED, 'target'),
-    drafter: drafter.write(mkdtempSync(join(root, 'drafter-'))),
-    prompts,
-    weights,
-    maxTokens: 40,
-    cacheDir: root,
-  });
-  expect(liveObjects()).toEqual({});
-  return diagnosis;
+  return drafter.write(mkdtempSync(join(root, 'drafter-')));
+}
+
+function diagnosisOf(change: (drafter: VariedDrafter) => void): Promise<Diagnosis> {
+  return diagnoseDrafter(recorded, { drafter: varied(change) });
 }
 
 it.each<[string, (drafter: VariedDrafter) => void, string, RegExp]>([
@@ -67,7 +79,7 @@ it(
 it(
   "speculators' layout with a head of its own over a part of the vocabulary is healthy, in int8 too",
   async () => {
-    const { findings } = await diagnosisOf((drafter) => {
+    const drafter = varied((drafter) => {
       const kept = Array.from({ length: 1024 }, (_, id) => id).filter((id) => id % 43 !== 7);
       const head = new VariedDrafter(join(TESTBED, 'target')).bits('model.embed_tokens.weight').values;
       const rows = Uint16Array.from(kept.flatMap((id) => [...head.subarray(id * 128, (id + 1) * 128)]));
@@ -81,7 +93,8 @@ it(
         Uint8Array.from({ length: 1024 }, (_, id) => Number(kept.includes(id))),
       );
       drafter.declareAsSpeculators({ draft_vocab_size: kept.length });
-    }, 'int8');
+    });
+    const { findings } = await diagnose({ ...common, drafter, weights: 'int8' });
     expect(findings).toEqual([]);
   },
   A_LOADED_MACHINE_MS,

@@ -14,7 +14,7 @@ import type { RecordedSequence } from '../recording/recorded-sequence.ts';
 import { pairedRatioDifference } from '../statistics/estimate.ts';
 import type { SequenceAcceptance } from './acceptance-walk.ts';
 import { acceptanceGain, evaluateAssumption, firstSlots, forcedRatios, reportOf } from './evaluate-assumption.ts';
-import { type ProbeOutcome, selectChange, worthAllPrompts } from './select-change.ts';
+import { type HelpfulChange, helpfulChanges, type ProbeOutcome, selectChange, worthAllPrompts } from './select-change.ts';
 import { expectedGrowth, trainedDrafts } from './slot-profile.ts';
 
 export interface SearchOptions {
@@ -25,15 +25,10 @@ export interface SearchOptions {
   readonly declared: Assumption;
   readonly base: readonly SequenceAcceptance[];
   readonly facts: CatalogueFacts;
+  /** p-values of questions that were asked beside the counterfactuals; default: none. */
+  readonly before?: readonly number[];
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
-}
-
-/** A change that helped, and what it gained over the one before. */
-export interface HelpfulChange {
-  readonly outcome: ProbeOutcome;
-  /** Adjusted for all counterfactuals asked. */
-  readonly p: number;
 }
 
 export interface SearchResult {
@@ -50,6 +45,11 @@ const MOST_CHANGES = 4;
 /** Evaluating a counterfactual on all prompts costs as much as trying many on a few. */
 const MOST_ON_ALL_PROMPTS = 6;
 
+/** Everything that is asked about an assumption. */
+export function catalogueOf(assumption: Assumption, facts: CatalogueFacts): readonly Counterfactual[] {
+  return [...counterfactuals(assumption, facts), ...blockSizeChanges(assumption)];
+}
+
 export async function searchCounterfactuals(options: SearchOptions): Promise<SearchResult> {
   const { probe, sequences, screening, signal } = options;
   const reports: ProbeReport[] = [];
@@ -58,7 +58,7 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
   let acceptance = options.base;
   let slotShift = 0;
   for (let pass = 0; pass < MOST_CHANGES; pass++) {
-    const catalogue = [...counterfactuals(assumption, options.facts), ...blockSizeChanges(assumption)];
+    const catalogue = catalogueOf(assumption, options.facts);
     const baseFew = await evaluateAssumption(probe, screening, assumption, slotShift, signal);
     const screened: ProbeOutcome[] = [];
     for (const [index, counterfactual] of catalogue.entries()) {
@@ -95,7 +95,7 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
           reportOf(counterfactual.name, counterfactual.fault, results.length, gain),
         ),
       );
-    const selected = await trainedSize(options, assumption, slotShift, acceptance, selectChange(outcomes));
+    const selected = await trainedSize(options, assumption, slotShift, acceptance, outcomes);
     if (selected === null) break;
     changes.push(selected);
     assumption = selected.outcome.counterfactual.assumption;
@@ -106,16 +106,18 @@ export async function searchCounterfactuals(options: SearchOptions): Promise<Sea
 }
 
 /**
- * Of a longer block, the size that was trained: many drafters go on beyond it for a slot or two, so that the size which
- * gains most is too long.
+ * The change that helps most; of a longer block, the size that was trained. Many drafters go on beyond it for a slot or two, so
+ * that the size which gains most is too long, and when the trained one does not gain enough by itself no longer one is a fault.
  */
 async function trainedSize(
-  { probe, sequences, signal }: SearchOptions,
+  { probe, sequences, signal, before = [] }: SearchOptions,
   base: Assumption,
   slotShift: number,
   acceptance: readonly SequenceAcceptance[],
-  selected: HelpfulChange | null,
+  outcomes: readonly ProbeOutcome[],
 ): Promise<HelpfulChange | null> {
+  const helpful = helpfulChanges(outcomes, before);
+  const selected = selectChange(helpful);
   const longer = selected?.outcome.counterfactual.assumption.blockSize ?? 0;
   if (selected === null || longer <= base.blockSize) return selected;
   const longest = { ...base, blockSize: Math.max(LONGEST_BLOCK, longer) };
@@ -123,7 +125,9 @@ async function trainedSize(
   if (drafts === null || drafts + 1 <= base.blockSize || drafts + 1 === longer) return selected;
   const counterfactual = blockSizeChange(base, drafts + 1);
   const result = await evaluateAssumption(probe, sequences, counterfactual.assumption, slotShift, signal);
-  return { ...selected, outcome: { ...outcomeOf(counterfactual, result, acceptance), onAllPrompts: true } };
+  const trained = { ...outcomeOf(counterfactual, result, acceptance), onAllPrompts: true };
+  const known = helpfulChanges([...outcomes, trained], before).find(({ outcome }) => outcome === trained);
+  return known ?? selectChange(helpful.filter(({ outcome }) => outcome.counterfactual.assumption.blockSize <= base.blockSize));
 }
 
 function outcomeOf(

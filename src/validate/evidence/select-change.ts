@@ -47,16 +47,28 @@ function compareGains(a: ProbeOutcome, b: ProbeOutcome): number {
   return a.gain.forcedGain.value - b.gain.forcedGain.value || a.counterfactual.preference - b.counterfactual.preference;
 }
 
+/** A change that helped, and what it gained over the one before. */
+export interface HelpfulChange {
+  readonly outcome: ProbeOutcome;
+  /** Adjusted for all counterfactuals asked. */
+  readonly p: number;
+}
+
 /**
- * The change that gains most, when it gains enough and not by chance.
+ * The changes that gain enough and not by chance.
  * @param outcomes of everything that was asked: all of them count as tests
+ * @param before p-values of questions that were asked beside them
  */
-export function selectChange(outcomes: readonly ProbeOutcome[]): { readonly outcome: ProbeOutcome; readonly p: number } | null {
-  const adjusted = holmAdjusted(outcomes.map((outcome) => testOf(outcome)));
-  const significant = outcomes
+export function helpfulChanges(outcomes: readonly ProbeOutcome[], before: readonly number[] = []): readonly HelpfulChange[] {
+  const adjusted = holmAdjusted([...outcomes.map(({ gain }) => chanceOf(gain)), ...before]);
+  return outcomes
     .map((outcome, index) => ({ outcome, p: adjusted[index] as number }))
     .filter(({ outcome, p }) => outcome.onAllPrompts && p < SIGNIFICANCE && isLarge(outcome.gain) && isPlausible(outcome));
-  const best = significant.reduce<(typeof significant)[number] | null>(
+}
+
+/** The one of them that gains most; null: there is none. */
+export function selectChange(significant: readonly HelpfulChange[]): HelpfulChange | null {
+  const best = significant.reduce<HelpfulChange | null>(
     (kept, next) => (kept === null || next.outcome.gain.servedGain.value > kept.outcome.gain.servedGain.value ? next : kept),
     null,
   );
@@ -72,11 +84,11 @@ export function selectChange(outcomes: readonly ProbeOutcome[]): { readonly outc
 }
 
 /** The forced gain has all anchors behind it and the served gain is what is wanted: both must be above chance. */
-function testOf({ gain }: ProbeOutcome): number {
+export function chanceOf(gain: AcceptanceGain): number {
   return Math.max(gain.forcedGain.p, gain.servedGain.p);
 }
 
-function isLarge({ servedTau, servedGain }: AcceptanceGain): boolean {
+export function isLarge({ servedTau, servedGain }: AcceptanceGain): boolean {
   return servedGain.value >= LEAST_EFFECT * (servedTau.value - servedGain.value);
 }
 

@@ -1,5 +1,7 @@
 /** How accuracy falls from slot to slot, and what a healthy drafter's does. */
+
 import { type Estimate, jackknifeEstimate } from '../statistics/estimate.ts';
+import { median } from '../statistics/median.ts';
 import type { SequenceAcceptance } from './acceptance-walk.ts';
 
 /**
@@ -135,13 +137,4 @@ export function expectedGrowth(sequences: readonly SequenceAcceptance[], slots: 
     }
   }
   return growth / Math.max(anchors, 1);
-}
-
-export function median(values: readonly number[]): number {
-  if (values.length === 0) return 0;
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return sorted.length % 2 === 1
-    ? (sorted[Math.floor(middle)] as number)
-    : ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }

@@ -141,7 +141,7 @@ describe('the decision', () => {
   });
 
   it('finds norms whose weights are differences from one, before all else', () => {
-    const m = { ...healthy, normOffset: gain(3), negativeNorms: 0.5, fcNorms: [8, 8.5, 0, 9.5, 12] };
+    const m = { ...healthy, normOffset: { gain: gain(3), p: 0.0001 }, negativeNorms: 0.5, fcNorms: [8, 8.5, 0, 9.5, 12] };
     expect(decide(m).findings).toMatchObject([{ fault: 'norm-offset', effect: 3 }, { fault: 'tap-unseen' }]);
   });
 

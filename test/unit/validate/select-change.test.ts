@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { FaultCode } from '../../../src/validate/diagnosis.ts';
 import {
+  helpfulChanges,
   LEAST_EFFECT,
   type ProbeOutcome,
-  selectChange,
+  selectChange as selectHelpful,
   worthAllPrompts,
 } from '../../../src/validate/evidence/select-change.ts';
 import type { Assumption } from '../../../src/validate/probe/assumption.ts';
@@ -11,6 +12,10 @@ import type { Estimate } from '../../../src/validate/statistics/estimate.ts';
 import { upperTail } from '../../../src/validate/statistics/student-t.ts';
 
 const CLUSTERS = 80;
+
+function selectChange(outcomes: readonly ProbeOutcome[], before: readonly number[] = []) {
+  return selectHelpful(helpfulChanges(outcomes, before));
+}
 
 function estimate(value: number, standardError: number): Estimate {
   const p = upperTail(value / standardError, CLUSTERS - 1);
@@ -75,6 +80,13 @@ describe('the change that explains', () => {
     const doubtful = outcome({ gain: 0.3, error: 0.11 });
     expect(selectChange([doubtful])).not.toBeNull();
     expect(selectChange([doubtful, ...Array.from({ length: 60 }, () => outcome({ gain: -0.1 }))])).toBeNull();
+    // What was asked beside it counts, too.
+    expect(
+      selectChange(
+        [doubtful],
+        Array.from({ length: 60 }, () => 0.9),
+      ),
+    ).toBeNull();
   });
 
   it('must have been asked of all prompts', () => {

@@ -5,10 +5,10 @@ import {
   conditionalAccuracy,
   decayPerSlot,
   expectedGrowth,
-  median,
   recommendedGamma,
   tauOfHealthyDecay,
 } from '../../../src/validate/evidence/slot-profile.ts';
+import { median } from '../../../src/validate/statistics/median.ts';
 
 /** Sequences whose slots are right with these chances where all before are, with quotas in place of draws. */
 function withChances(chances: readonly number[], sequences = 8, anchors = 120): readonly SequenceAcceptance[] {
