@@ -3,7 +3,7 @@ import { AppError } from '../core/app-error.ts';
 import type { Target } from '../target/target.ts';
 import { CacheBudget, cacheBytes } from './cache-budget.ts';
 import { requestFraction } from './drafter-split.ts';
-import type { GenerateRequest } from './engine.ts';
+import type { GenerateRequest, QueuedRequest } from './engine.ts';
 import type { EngineLimits } from './engine-limits.ts';
 import type { GuardedServed } from './guarded-drafter.ts';
 import { type PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
@@ -66,7 +66,7 @@ export class Admission {
   }
 
   /** @throws AppError as `Engine.checkQueue` says */
-  checkQueue(requests: readonly GenerateRequest[]): void {
+  checkQueue(requests: readonly QueuedRequest[]): void {
     const { target, maxWaiting, limits } = this.#options;
     const { maxSequences } = target;
     const free = { sequences: maxSequences - this.running.length, bytes: this.budget.free };
@@ -99,7 +99,7 @@ export class Admission {
     throw new AppError('overloaded', `${waiting} waiting already; try again later`, { details: { limit } });
   }
 
-  #demand(requests: readonly GenerateRequest[], free: FreeRoom, running: readonly RunningRequest[]): QueueDemand {
+  #demand(requests: readonly QueuedRequest[], free: FreeRoom, running: readonly RunningRequest[]): QueueDemand {
     const underWay = this.#options.prefixes.enabled ? running.map(({ request }) => request) : null;
     return queueDemand(requests, free, (request) => this.#bytesOf(request), underWay);
   }
@@ -165,13 +165,13 @@ export class Admission {
   }
 
   /** That it may come to have. */
-  #positionsOf({ promptTokens, maxTokens }: GenerateRequest): number {
+  #positionsOf({ promptTokens, maxTokens }: QueuedRequest): number {
     const { maxContext } = this.#options.target.facts;
     return Math.min(promptTokens.length + (maxTokens ?? maxContext), maxContext);
   }
 
   /** Memory that it needs, without shadows. */
-  #bytesOf(request: GenerateRequest): number {
+  #bytesOf(request: QueuedRequest): number {
     const { target, drafters } = this.#options;
     const served = findDrafter(drafters(), request.drafter);
     return cacheBytes(target, served?.drafter ?? null, this.#positionsOf(request));

@@ -27,6 +27,7 @@ import type {
   EngineLoad,
   EngineObserver,
   GenerateRequest,
+  QueuedRequest,
   ScoredShadow,
   ServedRound,
   SwapRecord,
@@ -196,7 +197,7 @@ export class DecodeEngine implements Engine {
     await this.#rules.check(rules, signal);
   }
 
-  checkQueue(requests: readonly GenerateRequest[]): void {
+  checkQueue(requests: readonly QueuedRequest[]): void {
     this.#refuseWhileDraining();
     this.#admission.checkQueue(requests);
   }

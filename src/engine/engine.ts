@@ -43,6 +43,9 @@ export interface GenerateRequest {
   readonly promptLogprobs?: number | null;
 }
 
+/** What of a request decides whether it finds room. */
+export type QueuedRequest = Pick<GenerateRequest, 'promptTokens' | 'maxTokens' | 'drafter'>;
+
 /** A message as chat templates know it; only what it has is there. */
 export interface ChatMessage {
   readonly role: string;
@@ -231,11 +234,12 @@ export interface Engine extends AsyncDisposable {
    */
   checkRules(rules: TokenRules, signal?: AbortSignal): Promise<void>;
   /**
-   * Whether the choices of a request find room beside what runs and waits, to be asked before the first of them is run.
+   * Whether the choices of a request find room beside what runs and waits, to be asked before the first of them is run; and
+   * with a token for a prompt that is not encoded yet, before that is.
    * @throws AppError `invalid_request` when they would not even if nothing else ran; `overloaded` as {@link generate} has it;
    *   `unavailable` when the engine drains
    */
-  checkQueue(requests: readonly GenerateRequest[]): void;
+  checkQueue(requests: readonly QueuedRequest[]): void;
   /**
    * Runs one request. Leaving the iterator early, or aborting the signal, frees the sequence within one step.
    * @throws AppError `context_length_exceeded` when the prompt leaves no room for a token; `invalid_request` when it is empty,

@@ -1,6 +1,6 @@
 /** What requests ask of the queue. */
 import type { TokenId } from '../core/token.ts';
-import type { GenerateRequest } from './engine.ts';
+import type { QueuedRequest } from './engine.ts';
 
 /** What is free for those who wait. */
 export interface FreeRoom {
@@ -21,10 +21,10 @@ export interface QueueDemand {
  * @param underWay prompts that are computed in any case; null where equal prompts are computed each for itself
  */
 export function queueDemand(
-  requests: readonly GenerateRequest[],
+  requests: readonly QueuedRequest[],
   free: FreeRoom,
-  bytesOf: (request: GenerateRequest) => number,
-  underWay: readonly GenerateRequest[] | null,
+  bytesOf: (request: QueuedRequest) => number,
+  underWay: readonly QueuedRequest[] | null,
 ): QueueDemand {
   let started = 0;
   for (let { sequences, bytes } = free; sequences > 0 && started < requests.length; sequences--) {
@@ -40,7 +40,7 @@ export function queueDemand(
   return { requests: waiting.length, tokens: totalLength(others) };
 }
 
-function promptOf({ promptTokens }: GenerateRequest): readonly TokenId[] {
+function promptOf({ promptTokens }: QueuedRequest): readonly TokenId[] {
   return promptTokens;
 }
 

@@ -1,7 +1,7 @@
 /** What both transports do with a request body: check it, plan it, run it. */
 import { createHash } from 'node:crypto';
 import { AppError } from '../core/app-error.ts';
-import type { Engine, EngineInfo, EngineStatus } from '../engine/engine.ts';
+import type { Engine, EngineInfo, EngineStatus, QueuedRequest } from '../engine/engine.ts';
 import { answerChunks, wholeAnswer } from './answer.ts';
 import { answerTokens, checkAnswerTokens } from './answer-budget.ts';
 import type { EncodedPrompt } from './answer-format.ts';
@@ -81,6 +81,9 @@ export class GenerationService {
     }
     const { limits } = this.#options.config;
     checkAnswerTokens(params, promptCount, info, limits);
+    // Where there is no room for prompts of a token there is none for any, and no use in preparing them.
+    const least = { promptTokens: [0], maxTokens: 1, drafter: params.drafter };
+    engine.checkQueue(new Array<QueuedRequest>(params.n * promptCount).fill(least));
     const tokenRules = await toTokenRules(params.rules, engine, signal);
     const { prompts: whole, format, ...structure } = await parsed.prepare(engine, signal);
     const rules = { ...tokenRules, ...structure };

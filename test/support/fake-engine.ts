@@ -15,6 +15,7 @@ import type {
   EngineObserver,
   GenerateRequest,
   ModelText,
+  QueuedRequest,
   StepReport,
   SwapRecord,
 } from '../../src/engine/engine.ts';
@@ -67,7 +68,7 @@ export interface FakeEngineOptions {
   /** Throws for rules that cannot be enforced. Default: all can. */
   readonly checkRules?: (rules: TokenRules, signal?: AbortSignal) => void | Promise<void>;
   /** Throws for choices that have no room together. Default: all have. */
-  readonly checkQueue?: (requests: readonly GenerateRequest[]) => void;
+  readonly checkQueue?: (requests: readonly QueuedRequest[]) => void;
   /** Requests that may wait; one more is refused. Default 64. */
   readonly maxWaiting?: number;
   /** Awaited before each step: where a test holds the engine. */
@@ -128,7 +129,7 @@ export class FakeEngine implements Engine {
     await this.#options.checkRules?.(rules, signal);
   }
 
-  checkQueue(requests: readonly GenerateRequest[]): void {
+  checkQueue(requests: readonly QueuedRequest[]): void {
     this.#options.checkQueue?.(requests);
   }
 

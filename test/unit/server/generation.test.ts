@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/core/app-error.ts';
 import { NO_RULES } from '../../../src/core/token-rules.ts';
+import type { QueuedRequest } from '../../../src/engine/engine.ts';
 import { createApp } from '../../../src/server/app.ts';
 import { VOCAB_SIZE } from '../../support/fake-text.ts';
 import { Gate } from '../../support/gate.ts';
@@ -391,6 +392,17 @@ describe('a caller that goes away', () => {
 });
 
 describe('choices that have no room together', () => {
+  test('for their prompts are refused with these, too', async () => {
+    const checkQueue = (requests: readonly QueuedRequest[]) => {
+      if (requests.some(({ promptTokens }) => promptTokens.length > 3))
+        throw new AppError('overloaded', 'Expected shorter ones');
+    };
+    const { app, engine } = setUp({ engine: { checkQueue } });
+    expect((await post(app, '/v1/completions', { prompt: 'xxx' })).status).toBe(200);
+    expect((await post(app, '/v1/completions', { prompt: 'xxxx' })).status).toBe(503);
+    expect(engine.requests).toHaveLength(1);
+  });
+
   const checkQueue = (requests: readonly unknown[]) => {
     if (requests.length > 3) throw new AppError('invalid_request', 'Expected fewer answers', { details: { param: 'n' } });
   };
@@ -401,5 +413,6 @@ describe('choices that have no room together', () => {
     expect(response.status).toBe(400);
     expect(await errorOf(response)).toMatchObject({ param: 'n', message: 'Expected fewer answers' });
     expect(engine.requests).toEqual([]);
+    expect(engine.encoded).toEqual([]);
   });
 });
