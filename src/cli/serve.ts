@@ -43,13 +43,14 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   const logger = createLogger({ format: options.logFormat, level: options.logLevel });
   const tracing = await openTracing(options, version, logger);
   const model = options.servedModelName ?? basename(resolve(options.target));
+  const synthetic = options.syntheticAcceptance !== undefined;
   const load = () => (status.state === 'ready' || status.state === 'draining' ? status.engine.load() : null);
   const metrics = createServerMetrics({
     modelName: model,
     version,
     load,
     vllmAliases: options.vllmMetricAliases,
-    synthetic: options.syntheticAcceptance !== undefined,
+    synthetic,
   });
   const validation = options.allowValidation ? new ValidationJobs(validationProcess(options)) : null;
   const server = await startServer({
@@ -80,7 +81,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
   const stopping = new AbortController();
   const stopped = stopOnSignal(logger, () => stopping.abort());
   const intervalMs = options.logStatsInterval * 1000;
-  const statistics = intervalMs === 0 ? null : new StatisticsLog({ logger, load, intervalMs });
+  const statistics = intervalMs === 0 ? null : new StatisticsLog({ logger, load, intervalMs, synthetic });
   const bars = new Map<string, ProgressBar>();
   try {
     const weights = await chosenWeights(options);

@@ -7,6 +7,8 @@ export interface StatisticsLogOptions {
   /** Loads at the moment of a line; null while no engine runs. */
   readonly load: () => EngineLoad | null;
   readonly intervalMs: number;
+  /** Whether a synthetic drafter is served, so that its acceptance is no drafter's. Default false. */
+  readonly synthetic?: boolean;
 }
 
 /** One line for each interval in which a step ran: what came through, and how drafts fared, by the formulas of docs/metrics.md. */
@@ -70,6 +72,7 @@ export class StatisticsLog implements EngineObserver, Disposable {
             acceptanceRate: rounded(numAcceptedTokens / numDraftTokens),
           };
     return {
+      ...(this.#options.synthetic ? { synthetic: true } : {}),
       ...this.#options.load(),
       promptTokensPerSecond: rounded(this.#promptTokens / seconds),
       tokensPerSecond: rounded(this.#emitted / seconds),

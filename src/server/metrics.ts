@@ -195,6 +195,8 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     labelNames: ['model_name'],
     registers,
   }).set({ model_name }, options.synthetic ? 1 : 0);
+  // No sum over servers may take in what is worth nothing unseen.
+  if (options.synthetic) registry.setDefaultLabels({ synthetic: 'true' });
   if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
 
   return {

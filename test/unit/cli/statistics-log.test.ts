@@ -18,10 +18,10 @@ const step = (facts: Partial<StepReport>): StepReport => ({
   ...facts,
 });
 
-function setUp() {
+function setUp(synthetic = false) {
   const lines: LogLine[] = [];
   const load = () => ({ running: 2, waiting: 1, cacheUsage: 0.5 });
-  return { lines, log: new StatisticsLog({ logger: recordingLogger(lines), load, intervalMs: 10_000 }) };
+  return { lines, log: new StatisticsLog({ logger: recordingLogger(lines), load, intervalMs: 10_000, synthetic }) };
 }
 
 it('tells in one line what an interval brought, and begins anew', () => {
@@ -67,4 +67,11 @@ it('says nothing while nothing happens, and nothing more once it is disposed of'
   log[Symbol.dispose]();
   vi.advanceTimersByTime(60_000);
   expect(lines).toEqual([]);
+});
+
+it('marks lines of a server whose drafts are kept by given rates', () => {
+  const { lines, log } = setUp(true);
+  log.onStep(step({ emitted: 10 }));
+  vi.advanceTimersByTime(10_000);
+  expect(lines[0]?.fields).toMatchObject({ synthetic: true, tokensPerSecond: 1 });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createApp } from '../../../src/server/app.ts';
+import { createServerMetrics } from '../../../src/server/metrics.ts';
 import { Gate } from '../../support/gate.ts';
 import { until } from '../../support/labelled-timeout.ts';
 import { parsePrometheus, sumOf } from '../../support/prometheus-text.ts';
@@ -103,6 +104,16 @@ describe('/metrics', () => {
     );
     expect(text).toContain('process_resident_memory_bytes');
     expect((await app.request('/metrics')).headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  });
+
+  test('says of every value that drafts are kept by given rates, where they are', async () => {
+    const metrics = createServerMetrics({
+      ...{ modelName: 'm', version: '1', load: () => null, vllmAliases: true, synthetic: true, processMetrics: false },
+    });
+    const values = (await metrics.render()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    expect(values.filter((line) => !line.includes('synthetic="true"'))).toEqual([]);
+    expect(values).toContain('vllm:spec_decode_num_drafts_total{model_name="m",synthetic="true"} 0');
+    expect(await setUp().scrape()).not.toContain('synthetic="');
   });
 
   test('has every counter from the start, at 0', async () => {
