@@ -16,7 +16,8 @@ export function exportHardCommand() {
         .default(0.5),
     )
     .addOption(new Option('--limit <n>', 'so many, the surest first (default: all)').argParser(integer(1)))
-    .requiredOption('--out <file>', 'JSON lines');
+    .addOption(new Option('--out <file>', 'where they go, as JSON lines'))
+    .addOption(new Option('--json', 'print them as a JSON list').default(false));
 }
 
 export type ExportHardOptions = ReturnType<ReturnType<typeof exportHardCommand>['opts']>;

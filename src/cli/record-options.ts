@@ -35,6 +35,7 @@ export function recordCommand() {
     .addOption(new Option('--max-rows <n>', 'rows of one step, prompts included').argParser(integer(32)).default(512))
     .addOption(new Option('--shard-rows <n>', 'rows after which a shard is written').argParser(integer(1)).default(16_384))
     .addOption(new Option('--resume', 'go on with the recording in --out').default(false))
+    .addOption(new Option('--json', 'print the manifest, and what this run did, as JSON').default(false))
     .requiredOption('--out <folder>', 'where shards and manifest go')
     .addHelpText(
       'after',

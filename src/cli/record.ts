@@ -36,7 +36,7 @@ export async function runRecord(options: RecordCommandOptions): Promise<void> {
       signal,
       onProgress: (done, total) => show('Recording', String, done, total),
     });
-    process.stdout.write(describe(summary, options.out));
+    process.stdout.write(options.json ? `${JSON.stringify(summary, null, 2)}\n` : describe(summary, options.out));
     return summary.manifest.complete ? 0 : INTERRUPTED;
   });
 }

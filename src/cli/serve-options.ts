@@ -119,15 +119,21 @@ export function serveCommand() {
     .addOption(
       new Option(
         '--allow-validation',
-        'let callers with an API key validate, diagnose and compare the drafters that are served',
+        'let callers with an API key measure the drafters that are served and record their training data',
       )
         .env('BLOCKDRAFT_ALLOW_VALIDATION')
         .default(false),
     )
     .addOption(
-      new Option('--drafter-dir <folder>', 'folder of the drafters that --allow-drafter-swap may load').env(
-        'BLOCKDRAFT_DRAFTER_DIR',
+      new Option('--validation-dir <folder>', 'folder that jobs of --allow-validation may write into').env(
+        'BLOCKDRAFT_VALIDATION_DIR',
       ),
+    )
+    .addOption(
+      new Option(
+        '--drafter-dir <folder>',
+        'folder of the drafters that --allow-drafter-swap may load, and of the training runs that jobs may watch',
+      ).env('BLOCKDRAFT_DRAFTER_DIR'),
     )
     .addOption(
       new Option(

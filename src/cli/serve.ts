@@ -1,4 +1,5 @@
 /** `blockdraft serve`: the composition of engine and server, and their life. */
+import { mkdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import type { EngineObserver, EngineStatus } from '../engine/engine.ts';
@@ -7,6 +8,7 @@ import { createLogger, type Logger } from '../server/logger.ts';
 import { createServerMetrics } from '../server/metrics.ts';
 import { DEFAULT_SERVER_CONFIG } from '../server/server-config.ts';
 import { startServer } from '../server/start-server.ts';
+import type { JobFolders } from '../server/validation/job-folders.ts';
 import { ValidationJobs } from '../server/validation/validation-jobs.ts';
 import { auditLog } from './audit-log.ts';
 import { banner } from './banner.ts';
@@ -14,6 +16,7 @@ import { chosenWeights } from './chosen-weights.ts';
 import { formatBytes } from './format.ts';
 import { createProgressBar, type ProgressBar } from './progress-bar.ts';
 import { readApiKeys } from './read-api-keys.ts';
+import { realFolder } from './real-folder.ts';
 import { DEFAULT_DRAFTERS, type ServeOptions } from './serve-options.ts';
 import { StatisticsLog } from './statistics-log.ts';
 import { validationProcess } from './validation-process.ts';
@@ -52,7 +55,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
     vllmAliases: options.vllmMetricAliases,
     synthetic,
   });
-  const validation = options.allowValidation ? new ValidationJobs(validationProcess(options)) : null;
+  const validation = options.allowValidation ? new ValidationJobs(validationProcess(options), jobFolders(options)) : null;
   const server = await startServer({
     host: options.host,
     port: options.port,
@@ -197,6 +200,12 @@ async function openTracing({ otlpEndpoint }: ServeOptions, version: string, logg
   if (otlpEndpoint === undefined) return null;
   const { openOtlpTracing } = await import('../telemetry/otlp-tracing.ts');
   return openOtlpTracing({ endpoint: otlpEndpoint, version, logger });
+}
+
+function jobFolders({ validationDir, drafterDir }: ServeOptions): JobFolders {
+  if (validationDir !== undefined) mkdirSync(validationDir, { recursive: true });
+  const real = (folder: string | undefined) => (folder === undefined ? null : realFolder(folder));
+  return { output: real(validationDir), runs: real(drafterDir) };
 }
 
 /** What decides an answer beside its request. Keys stay out of it. */

@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import type {
+  Settings,
   ValidatedDrafter,
   ValidationProgress,
   ValidationRunner,
@@ -44,9 +45,19 @@ export function validationProcess(served: ServedModels): ValidationRunner {
   };
 }
 
-function commandLine({ kind, drafters, prompts, settings }: ValidationTask, served: ServedModels, folder: string): string[] {
-  const given = (name: string, value: string | number | undefined) => (value === undefined ? [] : [`--${name}`, `${value}`]);
-  const flags = Object.entries(settings).flatMap(([name, value]) => given(name.replaceAll('_', '-'), value));
+function commandLine(task: ValidationTask, served: ServedModels, folder: string): string[] {
+  const { kind, drafters, prompts, settings } = task;
+  const given = (name: string, value: Settings[string] | undefined): string[] => {
+    if (value === undefined) return [];
+    if (value === true) return [`--${name}`];
+    return [value].flat().flatMap((one) => [`--${name}`, `${one}`]);
+  };
+  const flagsOf = (fields: Settings) =>
+    Object.entries(fields).flatMap(([name, value]) => given(name.replaceAll('_', '-'), value));
+  if (kind === 'export-hard') {
+    const { validation, ...rest } = settings;
+    return [kind, ...flagsOf(rest), '--json', `${validation}`];
+  }
   const file = join(folder, 'prompts.jsonl');
   if (prompts !== null) writeFileSync(file, prompts.map((prompt) => `${JSON.stringify(prompt)}\n`).join(''));
   const common = [
@@ -54,7 +65,7 @@ function commandLine({ kind, drafters, prompts, settings }: ValidationTask, serv
     ...given('threads', Math.max(1, Math.floor(served.threads / 2))),
     ...given('cache-dir', served.cacheDir),
     ...given('prompts', prompts === null ? undefined : file),
-    ...flags,
+    ...flagsOf(settings),
     ...['--json', '--progress', 'json'],
   ];
   const [first] = drafters;
@@ -62,8 +73,17 @@ function commandLine({ kind, drafters, prompts, settings }: ValidationTask, serv
   // Later options win, so that a request may ask for other weights. It is measured on the CPU, which has formats of its own.
   const weights = served.device === 'cpu' ? served.weights : undefined;
   const measuring = [...given('weights', weights), ...given('max-context', served.maxContext), ...common];
-  if (kind === 'validate') return [kind, ...given('drafter', namedDrafter(first as ValidatedDrafter)), ...measuring];
-  return [kind, ...measuring, ...drafters.map(namedDrafter)];
+  switch (kind) {
+    case 'validate':
+      return [kind, ...given('drafter', namedDrafter(first as ValidatedDrafter)), ...measuring];
+    case 'watch':
+      // A job that never ends would let no other one run.
+      return ['validate', ...measuring, '--once'];
+    case 'record':
+      return [kind, ...given('drafter', first?.folder ?? undefined), ...measuring];
+    case 'compare':
+      return [kind, ...measuring, ...drafters.map(namedDrafter)];
+  }
 }
 
 function namedDrafter({ name, kind, folder }: ValidatedDrafter): string {

@@ -5,6 +5,7 @@ import { AppError } from '../core/app-error.ts';
 import type { DrafterStatus, Engine } from '../engine/engine.ts';
 import type { Logger } from '../server/logger.ts';
 import { type Checkpoint, findCheckpoints } from '../validate/watch/checkpoints.ts';
+import { realFolder } from './real-folder.ts';
 import { RolledBack } from './rolled-back.ts';
 
 export interface WatchedFolder {
@@ -28,16 +29,6 @@ export function watchedFolders(words: readonly string[]): readonly WatchedFolder
     'invalid_config',
     `Expected one --watch-drafter for each drafter, got two for ${twice.name}; leave one out`,
   );
-}
-
-function realFolder(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch (cause) {
-    throw new AppError('invalid_config', `Expected a folder that is there, got ${path}; create it before the server starts`, {
-      cause,
-    });
-  }
 }
 
 export interface WatchDrafterOptions {

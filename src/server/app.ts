@@ -119,7 +119,10 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     app.all(path, refuseMethod('POST'));
   }
   app.all('/v1/drafters/jobs/:id', refuseMethod('GET, HEAD, DELETE'));
-  for (const path of ['/v1/drafters/:name/:what{load|validate|diagnose}', '/v1/drafters/compare']) {
+  for (const path of [
+    '/v1/drafters/:name/:what{load|validate|diagnose|record}',
+    '/v1/drafters/:what{compare|export-hard|watch}',
+  ]) {
     app.all(path, refuseMethod('POST'));
   }
   for (const path of [

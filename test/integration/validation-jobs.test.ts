@@ -1,6 +1,6 @@
 /** Drafters measured by the server that serves them: in the real process, with the results of the commands. */
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -12,10 +12,14 @@ const BIN = resolve(import.meta.dirname, '../../bin/blockdraft.js');
 const headers = { authorization: 'Bearer k', 'content-type': 'application/json' };
 const prompts = testbedPrompts().filter((_, i) => i % 10 === 0);
 const temporary = new TemporaryFolder();
+const output = join(temporary.path, 'jobs');
+const runs = join(temporary.path, 'runs');
 let server: ServedProcess;
 
 beforeAll(async () => {
-  server = await ServedProcess.start(temporary.path, ['--allow-validation', '--api-key', 'k', '--threads', '2']);
+  cpSync(TESTBED_DRAFTER, join(runs, 'v1', 'step-100'), { recursive: true, dereference: true });
+  const folders = ['--validation-dir', output, '--drafter-dir', runs];
+  server = await ServedProcess.start(temporary.path, ['--allow-validation', ...folders, '--api-key', 'k', '--threads', '2']);
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
@@ -27,6 +31,7 @@ interface Card {
   readonly status: string;
   readonly error: { readonly message: string } | null;
   readonly exit_code: number | null;
+  readonly drafters: readonly string[];
   readonly result: unknown;
   readonly progress: { readonly stage: string } | null;
 }
@@ -77,6 +82,48 @@ it('validate and compare give reports of the drafters by their names', async () 
   const compared = await ended((await ask('compare', 'POST', { ...rest, drafters: ['ngram', 'dflash'] })).id);
   expect(compared).toMatchObject({ status: 'succeeded', result: { complete: true } });
   expect(JSON.stringify(compared.result)).toContain('"dflash"');
+});
+
+const json = (...path: readonly string[]) => JSON.parse(readFileSync(join(output, ...path), 'utf8')) as unknown;
+
+it('validate leaves its files where it may, and export-hard reads them', async () => {
+  const asked = { prompts, limit: 4, max_tokens: 24, speed_prompts: 0, out: 'validated' };
+  const validated = await ended((await ask('dflash/validate', 'POST', asked)).id);
+  expect(validated).toMatchObject({ status: 'succeeded', exit_code: 0 });
+  expect(json('validated', 'report.json')).toEqual(validated.result);
+  const wanted = { validation: 'validated', max_accepted: 256, min_target_probability: 0, out: 'hard/examples.jsonl' };
+  const exported = await ended((await ask('export-hard', 'POST', wanted)).id);
+  expect(exported).toMatchObject({ status: 'succeeded', exit_code: 0, error: null });
+  const lines = readFileSync(join(output, 'hard', 'examples.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+  expect(lines.length).toBeGreaterThan(0);
+  expect(exported.result).toEqual(lines.map((line) => JSON.parse(line)));
+});
+
+it('record records the layers that the drafter taps', async () => {
+  const asked = { prompts: prompts.slice(0, 2), max_tokens: 8, out: 'recording', no_last_hidden_state: true, precision: 'f32' };
+  const card = await ended((await ask('dflash/record', 'POST', asked)).id);
+  expect(card).toMatchObject({ status: 'succeeded', exit_code: 0, error: null, drafters: ['dflash'] });
+  const drafters = await (await fetch(`${server.url}/v1/drafters`, { headers })).json();
+  const { taps } = (drafters as { data: { taps: number[] }[] }).data[0]!;
+  expect(card.result).toMatchObject({
+    sequences: 2,
+    manifest: { complete: true, conditions: { taps, lastHiddenState: false, precision: 'f32' } },
+  });
+  expect(json('recording', 'manifest.json')).toEqual((card.result as { manifest: unknown }).manifest);
+});
+
+it('watch measures the checkpoints that are there, and a second time only new ones', async () => {
+  const asked = { prompts, limit: 2, max_tokens: 8, watch: ['v1'], out: 'watched', min_streak: 50 };
+  const first = await ended((await ask('watch', 'POST', asked)).id);
+  expect(first).toMatchObject({ status: 'succeeded', exit_code: 1, error: null, drafters: [] });
+  expect(first.result).toMatchObject({ points: [{ run: 'v1', step: 100 }], gates: [{ passed: false }] });
+  expect(json('watched', 'watch.json')).toEqual(first.result);
+  cpSync(TESTBED_DRAFTER, join(runs, 'v1', 'step-200'), { recursive: true, dereference: true });
+  const { min_streak: _, ...without } = asked;
+  const second = await ended((await ask('watch', 'POST', without)).id);
+  expect(second).toMatchObject({ exit_code: 0, result: { points: [{ step: 100 }, { step: 200 }] } });
 });
 
 it('a job that cannot be done says why', async () => {

@@ -1,4 +1,6 @@
 /** An application in which nothing is switched off, on a fake engine. */
+import { realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { SwapRecord } from '../../src/engine/engine.ts';
 import { createApp } from '../../src/server/app.ts';
 import { DEFAULT_SERVER_CONFIG, type RequestLimits } from '../../src/server/server-config.ts';
@@ -25,6 +27,9 @@ const SWAP: SwapRecord = {
   reason: null,
 };
 
+/** Has `run`, and `validated` with answers. */
+export const JOB_FOLDER = realpathSync(resolve(import.meta.dirname, 'job-folder'));
+
 /** The drafter `a` can be swapped and measured; each measurement ends at once. */
 export function createFullApp(engine: FakeEngineOptions = {}, limits: Partial<RequestLimits> = {}): FullApp {
   const fixture = createServerFixture({
@@ -43,7 +48,8 @@ export function createFullApp(engine: FakeEngineOptions = {}, limits: Partial<Re
       ...engine,
     },
   });
-  const validation = new ValidationJobs({ run: async () => ({ exitCode: 0, result: { figures: [1] } }) });
+  const run = async () => ({ exitCode: 0, result: { figures: [1] } });
+  const validation = new ValidationJobs({ run }, { output: JOB_FOLDER, runs: JOB_FOLDER });
   const app = createApp({ ...fixture.options, validation, serverArguments: { port: 8000 } });
   return { ...fixture, app, headers: { authorization: 'Bearer k' } };
 }

@@ -9,7 +9,14 @@ import { model, modelList, serverInfo, status, version } from '../schemas/respon
 import { detokenized, renderedPrompts, tokenized } from '../schemas/responses/texts.ts';
 import { DETOKENIZE_BODY, RETURN_TOKEN_STRS, TOKENIZE_TEXT_BODY } from '../schemas/text-requests.ts';
 import type { RequestLimits } from '../server-config.ts';
-import { compareBody, diagnoseBody, validateBody } from '../validation/validation-request.ts';
+import {
+  compareBody,
+  diagnoseBody,
+  exportHardBody,
+  recordBody,
+  validateBody,
+  watchBody,
+} from '../validation/validation-request.ts';
 
 export interface Operation {
   readonly method: 'get' | 'post' | 'delete';
@@ -126,7 +133,10 @@ export function operations(limits: RequestLimits): readonly Operation[] {
     },
     job('/v1/drafters/{name}/validate', validateBody, 'Measure a drafter'),
     job('/v1/drafters/{name}/diagnose', diagnoseBody, 'Find out what is wrong with a drafter'),
+    job('/v1/drafters/{name}/record', recordBody, 'Record training data of the layers that a drafter taps'),
     job('/v1/drafters/compare', compareBody, 'Compare drafters'),
+    job('/v1/drafters/export-hard', exportHardBody, 'Export what a validated drafter failed on'),
+    job('/v1/drafters/watch', watchBody, 'Measure the checkpoints of training runs'),
     {
       method: 'get',
       path: '/v1/drafters/jobs',

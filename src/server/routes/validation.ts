@@ -1,13 +1,22 @@
-/** `POST /v1/drafters/…/validate`, `…/diagnose` and `…/compare` start jobs; `/v1/drafters/jobs` tells of them. */
+/** `POST /v1/drafters/…/validate`, `…/record`, `…/compare` and so on start jobs; `/v1/drafters/jobs` tells of them. */
 import type { Context, Hono } from 'hono';
 import type { AppEnv } from '../app-env.ts';
 import type { GenerationService } from '../generation-service.ts';
 import { HttpError } from '../http-error.ts';
 import { readJsonBody } from '../read-json-body.ts';
-import { parseRequest } from '../schemas/parse-request.ts';
+import { fieldError, parseRequest } from '../schemas/parse-request.ts';
+import { type JobFolders, jobFolder, jobPath } from '../validation/job-folders.ts';
 import type { ValidationJob, ValidationJobs } from '../validation/validation-jobs.ts';
-import { compareBody, diagnoseBody, settingsOf, validateBody } from '../validation/validation-request.ts';
-import type { ValidatedDrafter, ValidationTask } from '../validation/validation-runner.ts';
+import {
+  compareBody,
+  diagnoseBody,
+  exportHardBody,
+  recordBody,
+  settingsOf,
+  validateBody,
+  watchBody,
+} from '../validation/validation-request.ts';
+import type { Settings, ValidatedDrafter, ValidationTask } from '../validation/validation-runner.ts';
 import { namedDrafter } from './named-drafter.ts';
 
 export interface ValidationRouteOptions {
@@ -34,10 +43,15 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
   };
 
   app.post('/v1/drafters/:name/validate', async (context) => {
-    allowed();
-    const { prompts = null, ...settings } = parseRequest(validateBody, await body(context));
+    const { folders } = allowed();
+    const { prompts = null, out, ...settings } = parseRequest(validateBody, await body(context));
     const drafters = [drafterOf(service, context.req.param('name'))];
-    return started(context, { kind: 'validate', drafters, prompts, settings: settingsOf(settings) });
+    return started(context, {
+      kind: 'validate',
+      drafters,
+      prompts,
+      settings: { ...settingsOf(settings), ...outputOf(folders, out) },
+    });
   });
   app.post('/v1/drafters/:name/diagnose', async (context) => {
     allowed();
@@ -45,11 +59,61 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
     const drafters = [drafterOf(service, context.req.param('name'))];
     return started(context, { kind: 'diagnose', drafters, prompts, settings: settingsOf(settings) });
   });
+  app.post('/v1/drafters/:name/record', async (context) => {
+    const { folders } = allowed();
+    const { prompts = null, out, ...settings } = parseRequest(recordBody, await body(context));
+    const drafter = drafterOf(service, context.req.param('name'));
+    if (drafter.folder === null && settings.taps === undefined) {
+      throw fieldError('taps', `a list of layer ids, as ${drafter.name} taps none`, undefined, 'missing_parameter');
+    }
+    return started(context, {
+      kind: 'record',
+      drafters: [drafter],
+      prompts,
+      settings: { ...settingsOf(settings), ...outputOf(folders, out) },
+    });
+  });
   app.post('/v1/drafters/compare', async (context) => {
-    allowed();
-    const { prompts = null, drafters: names, ...settings } = parseRequest(compareBody, await body(context));
+    const { folders } = allowed();
+    const { prompts = null, drafters: names, out, ...settings } = parseRequest(compareBody, await body(context));
     const drafters = names.map((name) => drafterOf(service, name));
-    return started(context, { kind: 'compare', drafters, prompts, settings: settingsOf(settings) });
+    return started(context, {
+      kind: 'compare',
+      drafters,
+      prompts,
+      settings: { ...settingsOf(settings), ...outputOf(folders, out) },
+    });
+  });
+  app.post('/v1/drafters/export-hard', async (context) => {
+    const { folders } = allowed();
+    const { validation, out, ...settings } = parseRequest(exportHardBody, await body(context));
+    return started(context, {
+      kind: 'export-hard',
+      drafters: [],
+      prompts: null,
+      settings: {
+        ...settingsOf(settings),
+        validation: jobFolder(folders, 'output', 'validation', validation, 'answers.jsonl'),
+        ...outputOf(folders, out),
+      },
+    });
+  });
+  app.post('/v1/drafters/watch', async (context) => {
+    const { folders } = allowed();
+    const { prompts = null, watch, training_log, out, ...settings } = parseRequest(watchBody, await body(context));
+    const runs = watch.map(named((path) => jobFolder(folders, 'runs', 'watch', path)));
+    const logs = training_log?.map(named((path) => jobPath(folders, 'runs', 'training_log', path)));
+    return started(context, {
+      kind: 'watch',
+      drafters: [],
+      prompts,
+      settings: {
+        ...settingsOf(settings),
+        watch: runs,
+        ...(logs === undefined ? {} : { training_log: logs }),
+        ...outputOf(folders, out),
+      },
+    });
   });
   app.get('/v1/drafters/jobs', (context) =>
     context.json({
@@ -72,6 +136,18 @@ function drafterOf(service: GenerationService, name: string): ValidatedDrafter {
   throw new HttpError(400, `Expected a drafter that was loaded from a folder, or ngram, got ${name} of kind ${kind}.`, {
     details: { param: 'name', code: 'invalid_value' },
   });
+}
+
+function outputOf(folders: JobFolders, path: string | undefined): Settings {
+  return path === undefined ? {} : { out: jobPath(folders, 'output', 'out', path) };
+}
+
+/** Splits `name=path`, and puts another path in its place. */
+function named(located: (path: string) => string) {
+  return (words: string): string => {
+    const [, name = '', path = words] = /^([\w.-]+=)(.+)$/.exec(words) ?? [];
+    return `${name}${located(path)}`;
+  };
 }
 
 function jobCard({ id, kind, drafters, createdAt, endedAt, status, progress, outcome, error }: ValidationJob) {

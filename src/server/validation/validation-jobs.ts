@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../core/app-error.ts';
 import { HttpError } from '../http-error.ts';
+import { type JobFolders, NO_JOB_FOLDERS } from './job-folders.ts';
 import type {
   ValidationKind,
   ValidationOutcome,
@@ -35,14 +36,17 @@ interface Running {
 }
 
 export class ValidationJobs {
+  readonly folders: JobFolders;
   readonly #runner: ValidationRunner;
   /** Oldest first. */
   readonly #jobs = new Map<string, ValidationJob>();
   #running: Running | null = null;
   #closed = false;
 
-  constructor(runner: ValidationRunner) {
+  /** @param folders that jobs may read and write; default: none */
+  constructor(runner: ValidationRunner, folders = NO_JOB_FOLDERS) {
     this.#runner = runner;
+    this.folders = folders;
   }
 
   /** Newest first. */

@@ -1,8 +1,10 @@
 /** Bodies of the requests that measure drafters: options of the commands, by their names in snake case. */
 import { z } from 'zod';
+import type { Settings } from './validation-runner.ts';
 
 const MAX_PROMPTS = 1000;
 const MAX_DRAFTERS = 8;
+const MAX_RUNS = 8;
 
 const count = (least: number, most: number) =>
   z.number().int().min(least).max(most).optional().describe(`an integer from ${least} to ${most}`);
@@ -28,6 +30,17 @@ const prompt = z
   .refine(({ messages, prompt }) => (messages === undefined) !== (prompt === undefined))
   .meta({ oneOf: [{ required: ['messages'] }, { required: ['prompt'] }] })
   .describe('an object with either messages or prompt');
+
+const flag = () => z.boolean().optional().describe('a boolean');
+
+/** Below a folder that the server was started with. */
+const path = () =>
+  z
+    .string()
+    .min(1)
+    .max(1024)
+    .regex(/^[^\0]*$/)
+    .describe('a relative path of at most 1024 characters');
 
 const common = {
   prompts: z.array(prompt).min(2).max(MAX_PROMPTS).optional().describe(`a list of 2 to ${MAX_PROMPTS} prompts`),
@@ -70,6 +83,8 @@ export const validateBody = z.strictObject({
   min_streak: amount(0, 1000),
   min_speed_up: amount(0, 1000),
   max_calibration_error: share(),
+  out: path().optional(),
+  resume: flag(),
 });
 
 export const compareBody = z.strictObject({
@@ -84,15 +99,61 @@ export const compareBody = z.strictObject({
   temperature: temperature.optional(),
   draft_tokens: count(1, 256),
   margin: amount(0, 1000),
+  out: path().optional(),
+});
+
+export const recordBody = z.strictObject({
+  ...common,
+  max_tokens: count(2, 4096),
+  weights: weights(['int8', 'int4', 'f32']),
+  taps: z
+    .array(z.number().int().min(-1).max(1000))
+    .min(1)
+    .max(256)
+    .optional()
+    .describe('a list of layer ids; -1 is the embedding'),
+  no_last_hidden_state: flag(),
+  precision: z.enum(['f32', 'bf16', 'f16']).optional().describe('one of f32, bf16, f16'),
+  turns: z.enum(['all', 'last']).optional().describe('one of all, last'),
+  temperature: temperature.optional(),
+  sequences: count(1, 256),
+  max_rows: count(32, 65_536),
+  shard_rows: count(1, 2 ** 24),
+  out: path(),
+  resume: flag(),
+});
+
+export const exportHardBody = z.strictObject({
+  validation: path(),
+  max_accepted: count(0, 256),
+  min_target_probability: share(),
+  limit: count(1, 1_000_000),
+  out: path().optional(),
+});
+
+/** `name=path` or a path, as the command takes it. */
+const namedPaths = () =>
+  z.array(path()).min(1).max(MAX_RUNS).describe(`a list of 1 to ${MAX_RUNS} paths, perhaps with name= before them`);
+
+export const watchBody = z.strictObject({
+  ...measured,
+  watch: namedPaths(),
+  training_log: namedPaths().optional(),
+  temperature: temperature.optional(),
+  min_acceptance_length: amount(0, 1000),
+  min_first_slot_accuracy: share(),
+  min_streak: amount(0, 1000),
+  out: path().optional(),
 });
 
 /** Options of the command among the fields of a body. */
 export function settingsOf(
-  fields: Readonly<Record<string, string | number | readonly number[] | undefined>>,
-): Readonly<Record<string, string | number>> {
+  fields: Readonly<Record<string, string | number | boolean | readonly number[] | undefined>>,
+): Settings {
   return Object.fromEntries(
-    Object.entries(fields).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, typeof value === 'object' ? value.join(',') : value]],
-    ),
+    Object.entries(fields).flatMap(([name, value]) => {
+      if (value === undefined || value === false) return [];
+      return [[name, typeof value === 'object' ? value.join(',') : value] as const];
+    }),
   );
 }

@@ -1,6 +1,7 @@
 /** **Port** of whatever measures drafters for the server: it may take long, and must not slow down serving. */
 
-export type ValidationKind = 'validate' | 'diagnose' | 'compare';
+export const VALIDATION_KINDS = ['validate', 'diagnose', 'compare', 'record', 'export-hard', 'watch'] as const;
+export type ValidationKind = (typeof VALIDATION_KINDS)[number];
 
 /** A drafter as it is in force now. */
 export interface ValidatedDrafter {
@@ -12,13 +13,16 @@ export interface ValidatedDrafter {
 
 export interface ValidationTask {
   readonly kind: ValidationKind;
-  /** One, or for a comparison at least two; the first is what the others are compared with. */
+  /** One, or for a comparison at least two, the first of which the others are compared with; none for files of earlier jobs and runs. */
   readonly drafters: readonly ValidatedDrafter[];
   /** Lines of a prompt file; null: the bundled set. */
   readonly prompts: readonly object[] | null;
   /** Options of the command, by their names in snake case. */
-  readonly settings: Readonly<Record<string, string | number>>;
+  readonly settings: Settings;
 }
+
+/** `true`: a switch; a list: the option is repeated. */
+export type Settings = Readonly<Record<string, string | number | true | readonly string[]>>;
 
 export interface ValidationProgress {
   readonly stage: string;

@@ -47,7 +47,12 @@ function send({ app, headers }: FullApp, { method, path }: Operation, body: stri
 }
 
 /** Fields of which few values fit together. */
-const PLAIN: Readonly<Record<string, unknown>> = { messages: [{ role: 'user', content: 'x' }], drafters: ['a', 'b'] };
+const PLAIN: Readonly<Record<string, unknown>> = {
+  messages: [{ role: 'user', content: 'x' }],
+  drafters: ['a', 'b'],
+  validation: 'validated',
+  watch: ['run'],
+};
 
 /** By the schema; in half of them the other fields get their turn. */
 function bodiesOf(schema: Schema): fc.Arbitrary<unknown> {

@@ -69,7 +69,10 @@ const SAMPLES: Readonly<Record<string, readonly object[]>> = {
   'post /v1/drafters/{name}/load': [{ path: 'run-2' }],
   'post /v1/drafters/{name}/validate': [{ limit: 2 }],
   'post /v1/drafters/{name}/diagnose': [{}],
-  'post /v1/drafters/compare': [{ drafters: ['a', 'b'] }],
+  'post /v1/drafters/{name}/record': [{ out: 'recording', taps: [-1, 2], no_last_hidden_state: true, turns: 'last' }],
+  'post /v1/drafters/compare': [{ drafters: ['a', 'b'], out: 'compared' }],
+  'post /v1/drafters/export-hard': [{ validation: 'validated', limit: 2 }],
+  'post /v1/drafters/watch': [{ watch: ['v1=run'], training_log: ['run/log.jsonl'], out: 'watched', min_streak: 1 }],
 };
 
 describe('the table of operations', () => {
@@ -206,6 +209,9 @@ describe('GET /openapi.json', () => {
     ['post /v1/drafters/{name}/validate', { prompts: [{ id: 'a' }, { id: 'b' }] }],
     ['post /v1/drafters/{name}/diagnose', { prompts: [{ prompt: 'x', messages }, { prompt: 'x' }] }],
     ['post /v1/drafters/compare', { drafters: ['a', 'a'] }],
+    ['post /v1/drafters/{name}/record', {}],
+    ['post /v1/drafters/watch', { watch: [] }],
+    ['post /v1/drafters/export-hard', { validation: '' }],
   ])('describes what a body of %s may hold: not %j', async (name, sample) => {
     const [method, path] = name.split(' ') as [string, string];
     const { app, headers } = createFullApp();

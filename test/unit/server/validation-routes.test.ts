@@ -1,12 +1,17 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setImmediate as settled } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError } from '../../../src/core/app-error.ts';
 import type { DrafterStatus } from '../../../src/engine/engine.ts';
 import { createApp } from '../../../src/server/app.ts';
+import type { JobFolders } from '../../../src/server/validation/job-folders.ts';
 import { ValidationJobs } from '../../../src/server/validation/validation-jobs.ts';
 import type {
   ValidationOutcome,
   ValidationProgress,
+  ValidationRunner,
   ValidationTask,
 } from '../../../src/server/validation/validation-runner.ts';
 import { createServerFixture } from '../../support/server-fixture.ts';
@@ -22,15 +27,16 @@ interface Run {
   readonly fail: (error: Error) => void;
 }
 
-function setUp(apiKeys: readonly string[] = ['k']) {
+function setUp(apiKeys: readonly string[] = ['k'], folders?: JobFolders) {
   const runs: Run[] = [];
-  const jobs = new ValidationJobs({
+  const runner: ValidationRunner = {
     run: (task, progress, signal) =>
       new Promise((end, fail) => {
         signal.addEventListener('abort', () => fail(new Error('stopped')));
         runs.push({ task, progress, signal, end, fail });
       }),
-  });
+  };
+  const jobs = new ValidationJobs(runner, folders);
   const drafters = [
     { name: 'a', kind: 'dflash', folder: '/models/a' },
     { name: 'b', kind: 'ngram', folder: null },
@@ -136,6 +142,13 @@ describe('requests', () => {
   });
 
   test.each([
+    ['/v1/drafters/own/record', { out: 'x' }, 400, 'name'],
+    ['/v1/drafters/a/record', {}, 400, 'out'],
+    ['/v1/drafters/a/record', { out: 'x', taps: [-2] }, 400, 'taps[0]'],
+    ['/v1/drafters/b/record', { out: 'x' }, 400, 'taps'],
+    ['/v1/drafters/export-hard', { out: 'x' }, 400, 'validation'],
+    ['/v1/drafters/watch', { watch: ['a\0b'] }, 400, 'watch[0]'],
+    ['/v1/drafters/watch', { watch: ['run'], once: false }, 400, 'once'],
     ['/v1/drafters/a/diagnose', { weights: 'int4' }, 400, 'weights'],
     ['/v1/drafters/a/diagnose', { out: '/etc' }, 400, 'out'],
     ['/v1/drafters/a/diagnose', { prompts: [{ prompt: 'x' }] }, 400, 'prompts'],
@@ -164,5 +177,119 @@ describe('requests', () => {
     expect((await without.request('/v1/drafters/jobs', { headers })).status).toBe(403);
     expect((await app.request(path, { headers })).status).toBe(405);
     expect((await app.request('/v1/drafters/jobs/x', { method: 'PUT', headers })).status).toBe(405);
+  });
+});
+
+describe('files of jobs', () => {
+  let root: string;
+  let folders: JobFolders;
+
+  beforeEach(() => {
+    root = realpathSync(mkdtempSync(join(tmpdir(), 'blockdraft-jobs-')));
+    folders = { output: join(root, 'output'), runs: join(root, 'runs') };
+    for (const path of ['output/validated', 'output/empty', 'runs/v5', 'outside'])
+      mkdirSync(join(root, path), { recursive: true });
+    writeFileSync(join(root, 'output/validated/answers.jsonl'), '');
+    symlinkSync(join(root, 'outside'), join(root, 'output/link'));
+    symlinkSync(join(root, 'nowhere'), join(root, 'output/dangling'));
+    symlinkSync(join(root, 'outside'), join(root, 'runs/link'));
+  });
+
+  afterEach(() => rmSync(root, { recursive: true }));
+
+  test.each<[string, object, Partial<ValidationTask>]>([
+    [
+      'a/validate',
+      { limit: 2, out: 'new/deep', resume: true },
+      { kind: 'validate', settings: { limit: 2, resume: true, out: 'ROOT/output/new/deep' } },
+    ],
+    ['compare', { drafters: ['a', 'b'], out: './x/../y' }, { kind: 'compare', settings: { out: 'ROOT/output/y' } }],
+    [
+      'a/record',
+      { out: 'r', prompts: [{ prompt: 'x' }, { prompt: 'y' }], resume: false, no_last_hidden_state: true, taps: [-1, 3] },
+      {
+        kind: 'record',
+        drafters: [{ name: 'a', kind: 'dflash', folder: '/models/a' }],
+        prompts: [{ prompt: 'x' }, { prompt: 'y' }],
+        settings: { no_last_hidden_state: true, taps: '-1,3', out: 'ROOT/output/r' },
+      },
+    ],
+    ['b/record', { out: 'r', taps: [3] }, { kind: 'record', settings: { taps: '3', out: 'ROOT/output/r' } }],
+    [
+      'export-hard',
+      { validation: 'validated', limit: 3 },
+      { kind: 'export-hard', drafters: [], settings: { limit: 3, validation: 'ROOT/output/validated' } },
+    ],
+    [
+      'watch',
+      { watch: ['v5=v5', 'v5'], training_log: ['v5=v5/log.jsonl'], min_streak: 1, out: 'w' },
+      {
+        kind: 'watch',
+        drafters: [],
+        settings: {
+          min_streak: 1,
+          watch: ['v5=ROOT/runs/v5', 'ROOT/runs/v5'],
+          training_log: ['v5=ROOT/runs/v5/log.jsonl'],
+          out: 'ROOT/output/w',
+        },
+      },
+    ],
+  ])('lie where the server lets them: %s %j', async (path, body, task) => {
+    const { app, runs } = setUp(['k'], folders);
+    const { response, card } = await start(app, `/v1/drafters/${path}`, body);
+    expect(response.status).toBe(202);
+    expect(card).toMatchObject({ kind: task.kind, status: 'running' });
+    const asked = JSON.parse(JSON.stringify(runs[0]?.task).replaceAll(root, 'ROOT'));
+    expect(asked).toMatchObject(task);
+    expect(asked.settings).toEqual(task.settings);
+  });
+
+  test.each([
+    ['a/validate', { out: '../x' }, 403, 'out'],
+    ['a/validate', { out: '.' }, 403, 'out'],
+    ['a/validate', { out: '/etc/x' }, 403, 'out'],
+    ['a/validate', { out: 'link/x' }, 403, 'out'],
+    ['a/validate', { out: 'dangling' }, 403, 'out'],
+    ['a/validate', { out: 'dangling/x' }, 403, 'out'],
+    ['a/validate', { out: 'validated/answers.jsonl/x' }, 403, 'out'],
+    ['a/validate', { out: 'x'.repeat(300) }, 403, 'out'],
+    ['export-hard', { validation: 'validated/answers.jsonl' }, 404, 'validation'],
+    ['a/record', { out: '../output-of-another' }, 403, 'out'],
+    ['compare', { drafters: ['a', 'b'], out: '../x' }, 403, 'out'],
+    ['export-hard', { validation: 'empty' }, 404, 'validation'],
+    ['export-hard', { validation: 'link' }, 403, 'validation'],
+    ['export-hard', { validation: 'validated', out: '../x' }, 403, 'out'],
+    ['watch', { watch: ['v6'] }, 404, 'watch'],
+    ['watch', { watch: ['v5=../runs'] }, 403, 'watch'],
+    ['watch', { watch: ['link'] }, 403, 'watch'],
+    ['watch', { watch: ['v5'], training_log: ['../output/validated/answers.jsonl'] }, 403, 'training_log'],
+    ['watch', { watch: ['v5'], out: 'link' }, 403, 'out'],
+  ])('and nowhere else: %s %j gets %i', async (path, body, status, param) => {
+    const { app, runs } = setUp(['k'], folders);
+    const response = await post(app, `/v1/drafters/${path}`, body, { headers });
+    expect([response.status, (await errorOf(response)).param]).toEqual([status, param]);
+    expect(runs).toEqual([]);
+  });
+
+  test.each([
+    ['a/validate', { out: 'x' }, '--validation-dir'],
+    ['a/record', { out: 'x' }, '--validation-dir'],
+    ['export-hard', { validation: 'x' }, '--validation-dir'],
+    ['watch', { watch: ['x'] }, '--drafter-dir'],
+  ])('need a server with a folder for them: %s', async (path, body, option) => {
+    const { app, runs } = setUp();
+    const response = await post(app, `/v1/drafters/${path}`, body, { headers });
+    const { code, message } = await errorOf(response);
+    expect([response.status, code, message]).toEqual([403, 'not_allowed', expect.stringContaining(option)]);
+    expect(runs).toEqual([]);
+  });
+
+  test.each(['a/record', 'export-hard', 'watch'])('need a key too: %s', async (path) => {
+    const { app, options } = setUp(['k'], folders);
+    const url = `/v1/drafters/${path}`;
+    expect((await post(app, url, {})).status).toBe(401);
+    expect((await post(setUp([], folders).app, url, {})).status).toBe(403);
+    expect((await post(createApp({ ...options, validation: null }), url, {}, { headers })).status).toBe(403);
+    expect((await app.request(url, { headers })).status).toBe(405);
   });
 });

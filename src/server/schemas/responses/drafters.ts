@@ -1,5 +1,6 @@
 /** What `/v1/drafters` and the routes below it answer; the words are explained in docs/ab-testing.md. */
 import { z } from 'zod';
+import { VALIDATION_KINDS } from '../../validation/validation-runner.ts';
 import { count, maybe } from './statistics.ts';
 
 const share = z.number().min(0).max(1);
@@ -75,7 +76,7 @@ export const drafterList = z.strictObject({ object: z.literal('list'), data: z.a
 export const drafterJob = z.strictObject({
   id: z.string(),
   object: z.literal('drafter.job'),
-  kind: z.enum(['validate', 'diagnose', 'compare']),
+  kind: z.enum(VALIDATION_KINDS),
   drafters: z.array(z.string()),
   created_at: count,
   finished_at: count.nullable(),
