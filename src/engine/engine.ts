@@ -143,7 +143,7 @@ export interface SwapRecord {
   readonly time: string;
   /** `superseded`: the next swap came before it was decided. */
   readonly state: 'watching' | 'kept' | 'rolled-back' | 'superseded';
-  /** Accepted tokens per draft of the drafter before it, and of this one. */
+  /** Accepted tokens per draft of the drafter that was kept last, and of this one; a draft that was owed counts, with none. */
   readonly before: MeanEstimate | null;
   readonly after: MeanEstimate | null;
   /** Why it was decided so; null when there is nothing to say. */
