@@ -12,7 +12,7 @@ import type { DecodeJob } from './measure/decode-jobs.ts';
 import { forcedPass } from './measure/forced-pass.ts';
 import { Measured, type OpenedDrafter, type OpenMeasuredOptions } from './measure/open-measured.ts';
 import { servedPass } from './measure/served-pass.ts';
-import { speedPass } from './measure/speed-pass.ts';
+import { type SpeedSample, speedPass } from './measure/speed-pass.ts';
 import type { EncodedPrompt } from './recording/encoded-prompts.ts';
 import type { DiagnosisPrompt } from './recording/prompt.ts';
 import { promptSeed } from './recording/prompt-seed.ts';
@@ -111,16 +111,18 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
   if (costs === undefined) throw new AppError('internal', 'Expected the costs of one drafter, got none');
   const lengths = draftTokens === 'auto' ? new AutoLength(costs) : FIXED_LENGTH;
 
+  const [first = 0] = options.temperatures;
   let complete = true;
-  let timing: Awaited<ReturnType<typeof speedPass>> | null = null;
+  const samples: SpeedSample[] = [];
   try {
     await decodeAll({ options, prompts, measured, drafter, maxDraftTokens, lengths, store });
     if (options.speedPrompts > 0) {
-      timing = await speedPass({
+      await speedPass({
         engine: measured.opened.engine,
-        prompts: takeEvenly(prompts, options.speedPrompts),
+        prompts: takeEvenly(prompts, options.speedPrompts).map((prompt) => toJob(prompt, options, first)),
         maxTokens: options.maxTokens,
         repeats: options.speedRepeats,
+        onSample: (sample) => samples.push(sample),
         onProgress: (done, total) => options.onStage?.('timing', done, total),
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
@@ -141,21 +143,23 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
     drafter: drafter.name,
     passes,
     speed:
-      timing === null
+      samples.length === 0
         ? null
         : speedReport({
-            samples: timing,
+            samples,
             steps,
             repeats: options.speedRepeats,
+            temperature: first,
             costs,
+            served: passes[0]?.served ?? [],
             forced: (passes[0]?.forced ?? []).map((answer) => forcedRun(answer, drafter.name)),
             maxDraftTokens,
             seed: options.seed,
           }),
-    differing: (timing ?? []).flatMap(({ id, differsAt }) =>
-      differsAt === null ? [] : [{ id, temperature: 0, position: differsAt }],
+    differing: samples.flatMap(({ id, differsAt }) =>
+      differsAt === null ? [] : [{ id, temperature: first, position: differsAt }],
     ),
-    compared: timing?.length ?? 0,
+    compared: samples.length,
     thresholds: options.thresholds,
   });
   return { report, store };

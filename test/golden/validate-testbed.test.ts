@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CPU } from '../../src/onnx/device.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
 import { compare } from '../../src/validate/compare/compare.ts';
-import { readPrompts } from '../../src/validate/recording/read-prompts.ts';
+import { readPrompts, takeEvenly } from '../../src/validate/recording/read-prompts.ts';
 import { reportSchema } from '../../src/validate/report/report-schema.ts';
 import { type TraceLine, traceLines } from '../../src/validate/trace/trace-lines.ts';
 import { type ValidateOptions, type Validation, validate } from '../../src/validate/validate.ts';
@@ -150,6 +150,29 @@ describe('other ways to validate', () => {
     }
     expect(speed.byDraftLength.at(-1)?.acceptanceLength).toBeCloseTo(report.consistency.forcedLength.value!, 10);
     expect(report.lossless.compared).toBe(10);
+  });
+
+  it('times what it predicts from: answers drawn at the first temperature', async () => {
+    const { report, store } = await validate(options(4, { temperatures: [1, 0], speedPrompts: 3, maxTokens: 96 }));
+    expect(report.lossless).toEqual({ compared: 2 * 4 + 3, differing: [] });
+    const timed = Object.values(report.speed!.byCategory);
+    expect(report.speed).toMatchObject({ temperature: 1, prompts: 3 });
+    const ids = takeEvenly(readPrompts(PROMPTS, { limit: 4, seed: 0 }), 3).map(({ id }) => id);
+    const tokens = (temperature: number) =>
+      store.served(temperature).reduce((sum, answer) => sum + (ids.includes(answer.id) ? answer.tokens.length : 0), 0);
+    expect(timed.reduce((sum, category) => sum + category.tokens, 0)).toBe(tokens(1));
+    expect(tokens(0)).not.toBe(tokens(1));
+  });
+
+  it('keeps what was timed when it is interrupted there', async () => {
+    const interrupt = new AbortController();
+    const { report } = await validate(
+      options(4, {
+        ...{ speedPrompts: 4, maxTokens: 8, signal: interrupt.signal },
+        onStage: (stage, done) => stage === 'timing' && done === 2 && interrupt.abort(),
+      }),
+    );
+    expect(report).toMatchObject({ complete: false, speed: { prompts: 2 }, lossless: { compared: 4 + 2 } });
   });
 
   it('gives a partial report when it is interrupted, and the whole one when it goes on', async () => {

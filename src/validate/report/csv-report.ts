@@ -1,6 +1,7 @@
 /**
- * The files of speculators' evaluation scripts (`scripts/evaluate/perf_utils.py`), so that its plots and comparisons read ours:
- * `acceptance.csv`, `perf_results.csv` and `eval_command.txt`.
+ * The files of speculators' evaluation scripts (`scripts/evaluate/perf_utils.py`) with their columns: `acceptance.csv`,
+ * `perf_results.csv` and `eval_command.txt`. Its plots of throughput draw rows of constant request rates, and ours are of one
+ * request after another, so `perf_results.csv` is for tables.
  */
 import type { Acceptance, Report } from './report-schema.ts';
 
@@ -17,12 +18,19 @@ export function csvReport(report: Report): Readonly<Record<string, string>> {
     ),
     'eval_command.txt': evalCommand(report),
   };
-  const { speed, overall } = report;
+  const { speed } = report;
   if (speed !== null) {
-    const msPerToken = 1000 / speed.tokensPerSecond;
-    // One closed loop of single requests: no target rate, and no rate of requests worth the name.
-    const timed: readonly Cell[] = ['all', 'synchronous', '', '', '', msPerToken, '', speed.tokensPerSecond, overall.tokens];
-    files['perf_results.csv'] = csv([...PERFORMANCE_COLUMNS, ...columns], [[...timed, ...acceptanceCells(overall)]]);
+    files['perf_results.csv'] = csv(
+      [...PERFORMANCE_COLUMNS, ...columns],
+      Object.entries(speed.byCategory).map(([subset, timed]) => [
+        subset,
+        // A closed loop of single requests has no target rate.
+        ...['synchronous', ''],
+        ...[1000 / timed.medianLatencyMs, timed.medianLatencyMs / 1000, timed.medianInterTokenMs ?? ''],
+        ...[timed.medianFirstTokenMs, timed.medianTokensPerSecond, timed.tokens],
+        ...acceptanceCells(timed.acceptance),
+      ]),
+    );
   }
   return files;
 }

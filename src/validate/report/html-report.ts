@@ -352,7 +352,7 @@ function speed({ speed: measured, settings }: Report): string {
   );
   return (
     `<h2>Speed on this machine</h2><p>${formatNumber(measured.tokensPerSecond, 1)} tokens/s with drafts, ${formatNumber(measured.plainTokensPerSecond, 1)} without, by turns, ` +
-    `one request at a time: speed-up ${formatInterval(measured.speedUp)}.</p><div class="charts">${chart}${lengths}</div>${costs}`
+    `one request at a time at temperature ${measured.temperature}: speed-up ${formatInterval(measured.speedUp)}.</p><div class="charts">${chart}${lengths}</div>${costs}`
   );
 }
 

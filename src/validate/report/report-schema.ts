@@ -130,9 +130,26 @@ export const losslessSchema = z.object({
   differing: z.array(z.object({ id: z.string(), temperature: z.number(), position: count })),
 });
 
+/** Speculative answers of one category that were timed. */
+export const timedSchema = z.object({
+  answers: count,
+  tokens: count,
+  /** Medians over answers: from the request to its end, to the first token, and of the time per token behind that. */
+  medianLatencyMs: z.number(),
+  medianFirstTokenMs: z.number(),
+  medianInterTokenMs: figure,
+  /** Median over answers of tokens / latency. */
+  medianTokensPerSecond: z.number(),
+  /** Of the same prompts, as they were served. */
+  acceptance: acceptanceSchema,
+});
+
+/** At the first temperature. */
 export const speedSchema = z.object({
   prompts: count,
   repeats: count,
+  temperature: z.number(),
+  byCategory: z.record(z.string(), timedSchema),
   /** Tokens a second, first to last token, one request at a time. */
   plainTokensPerSecond: z.number(),
   tokensPerSecond: z.number(),

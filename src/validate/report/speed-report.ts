@@ -1,18 +1,26 @@
 /** Measured speed next to what acceptance and costs predict. */
 import type { CostModel } from '../../decode/draft-length/cost-model.ts';
+import type { ServedAnswer } from '../measure/answer-records.ts';
 import type { SpeedSample } from '../measure/speed-pass.ts';
+import { median } from '../statistics/median.ts';
 import { type ForcedRun, walk } from './forced-walk.ts';
 import { Bootstrap } from './interval.ts';
 import { ObservedCosts, type ObservedStep } from './observed-costs.ts';
 import type { Speed } from './report-schema.ts';
+import { countedAnswer, servedAcceptance } from './served-acceptance.ts';
+import { groupBy } from './served-splits.ts';
 
 export interface SpeedReportOptions {
   readonly samples: readonly SpeedSample[];
   /** Steps of the measurement that decoded. */
   readonly steps: readonly ObservedStep[];
   readonly repeats: number;
+  /** At which all of it was drawn. */
+  readonly temperature: number;
   /** Measured on this machine before. */
   readonly costs: CostModel;
+  /** Answers of the passes, those to the timed prompts among them. */
+  readonly served: readonly ServedAnswer[];
   readonly forced: readonly ForcedRun[];
   readonly maxDraftTokens: number;
   readonly seed: number;
@@ -54,6 +62,8 @@ export function speedReport(options: SpeedReportOptions): Speed {
   return {
     prompts: samples.length,
     repeats: options.repeats,
+    temperature: options.temperature,
+    byCategory: timedByCategory(options),
     plainTokensPerSecond: (1000 * tokens) / total((sample) => sample.plainMs),
     tokensPerSecond: (1000 * tokens) / total((sample) => sample.speculativeMs),
     speedUp: bootstrap.ratio(samples.map(({ plainMs: dividend, speculativeMs: divisor }) => ({ dividend, divisor }))),
@@ -63,4 +73,33 @@ export function speedReport(options: SpeedReportOptions): Speed {
     bestDraftTokens: best.draftTokens,
     predictedSpeedUp: best.speedUp,
   };
+}
+
+function timedByCategory({ samples, served, maxDraftTokens, seed }: SpeedReportOptions): Speed['byCategory'] {
+  const sampleOf = new Map(samples.map((sample) => [sample.id, sample]));
+  const timed = served.filter(({ id }) => sampleOf.has(id));
+  return Object.fromEntries(
+    [...groupBy(timed, ({ category }) => category)].map(([category, own]) => {
+      const answers = own
+        .flatMap(({ id }) => sampleOf.get(id)?.answers ?? [])
+        .map(({ tokens, firstTokenMs, ms }) => ({ tokens: tokens.length, firstTokenMs, ms, latencyMs: firstTokenMs + ms }));
+      const gaps = answers.flatMap(({ tokens, ms }) => (tokens > 1 ? [ms / (tokens - 1)] : []));
+      return [
+        category,
+        {
+          answers: answers.length,
+          tokens: answers.reduce((sum, { tokens }) => sum + tokens, 0),
+          medianLatencyMs: median(answers.map(({ latencyMs }) => latencyMs)),
+          medianFirstTokenMs: median(answers.map(({ firstTokenMs }) => firstTokenMs)),
+          medianInterTokenMs: gaps.length === 0 ? null : median(gaps),
+          medianTokensPerSecond: median(answers.map(({ tokens, latencyMs }) => (1000 * tokens) / latencyMs)),
+          acceptance: servedAcceptance(
+            own.map((answer) => countedAnswer(answer)),
+            maxDraftTokens,
+            seed,
+          ),
+        },
+      ];
+    }),
+  );
 }

@@ -174,7 +174,7 @@ function speed({ speed: measured }: Report): string {
       ]),
     ),
     `Measured ${formatNumber(measured.tokensPerSecond, 1)} tokens/s against ${formatNumber(measured.plainTokensPerSecond, 1)} plain: ` +
-      `speed-up ${formatInterval(measured.speedUp)} over ${measured.prompts} prompts.`,
+      `speed-up ${formatInterval(measured.speedUp)} over ${measured.prompts} prompts at temperature ${measured.temperature}.`,
   ].join('\n');
 }
 

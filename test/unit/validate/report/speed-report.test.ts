@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../../../src/decode/draft-length/cost-model.ts';
+import type { TimedAnswer } from '../../../../src/validate/measure/speed-pass.ts';
 import { ObservedCosts, type ObservedStep } from '../../../../src/validate/report/observed-costs.ts';
 import { speedReport } from '../../../../src/validate/report/speed-report.ts';
-import { anchors } from './measured-answers.ts';
+import { anchors, served } from './measured-answers.ts';
 
 const DRAFT = 4;
 const PLAIN: ObservedStep = { decodeRows: 1, durationMs: 10, draftMs: 0 };
@@ -32,15 +33,17 @@ function times(count: number, step: ObservedStep, slower = 1): ObservedStep[] {
 const TOKENS = Array.from({ length: 13 }, (_, i) => i);
 const FORCED = [{ tokens: TOKENS, anchors: anchors(TOKENS.slice(0, 12).map((at) => [at + 1, at + 2, 99, 99])) }];
 
-function report(steps: readonly ObservedStep[], forced = FORCED) {
+function report(steps: readonly ObservedStep[], forced = FORCED, answers: readonly TimedAnswer[] = []) {
   const plainMs = steps.filter(({ decodeRows }) => decodeRows === 1).reduce((sum, { durationMs }) => sum + durationMs, 0);
   const speculativeMs = steps
     .filter(({ decodeRows }) => decodeRows > 1)
     .reduce((sum, { durationMs, draftMs }) => sum + durationMs + draftMs, 0);
   return speedReport({
-    samples: [{ id: 'a', plainMs, speculativeMs, tokens: 12, differsAt: null }],
+    samples: [{ id: 'a', plainMs, speculativeMs, tokens: 12, answers, differsAt: null }],
     steps,
     repeats: 1,
+    temperature: 0,
+    served: [served(), served({ id: 'not timed', category: 'y' })],
     costs: before(),
     forced,
     maxDraftTokens: DRAFT,
@@ -94,5 +97,27 @@ describe('observed costs', () => {
     const costs = new ObservedCosts(before(), []);
     expect([costs.stepMs(1), costs.stepMs(5)]).toEqual([5, 8]);
     expect(costs.draftMs(DRAFT)).toBeCloseTo(2, 9);
+  });
+});
+
+it('has the medians of timed answers by category, with the acceptance of their prompts', () => {
+  const answer = (firstTokenMs: number, ms: number, tokens: number): TimedAnswer => ({
+    firstTokenMs,
+    ms,
+    tokens: Array.from({ length: tokens }, () => 1),
+  });
+  const answers = [answer(100, 400, 5), answer(200, 300, 4), answer(50, 0, 1)];
+  const { byCategory, temperature } = report([...times(12, PLAIN), ...times(4, SPECULATIVE)], FORCED, answers);
+  expect(temperature).toBe(0);
+  expect(Object.keys(byCategory)).toEqual(['x']);
+  expect(byCategory['x']).toMatchObject({
+    answers: 3,
+    tokens: 10,
+    medianLatencyMs: 500,
+    medianFirstTokenMs: 100,
+    // An answer of one token has no time between two.
+    medianInterTokenMs: 100,
+    medianTokensPerSecond: 10,
+    acceptance: { prompts: 1 },
   });
 });
