@@ -12,15 +12,16 @@ export function argmax(logits: Float32Array): TokenId {
   let largest = Number.NEGATIVE_INFINITY;
   for (let id = 0; id < logits.length; id++) {
     const logit = logits[id]!;
-    if (logit > largest) {
-      largest = logit;
-      best = id;
-    } else if (Number.isNaN(logit)) {
+    // False for what is larger, and for NaN: one comparison for nearly all.
+    if (logit <= largest) continue;
+    if (Number.isNaN(logit)) {
       throw new AppError(
         'internal',
         `expected logits without NaN, got NaN at id ${id} of ${logits.length}; check the weights and their dtype`,
       );
     }
+    largest = logit;
+    best = id;
   }
   if (best < 0) {
     throw new AppError('internal', `expected a logit above -Infinity, got none among ${logits.length}; check what masks them`);

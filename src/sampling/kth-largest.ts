@@ -8,14 +8,15 @@
 export function kthLargest(values: Float32Array, k: number): number {
   const heap = values.slice(0, k);
   for (let node = (k >> 1) - 1; node >= 0; node--) siftDown(heap, node);
+  let smallest = heap[0]!;
   for (let index = k; index < values.length; index++) {
     const value = values[index]!;
-    if (value > heap[0]!) {
-      heap[0] = value;
-      siftDown(heap, 0);
-    }
+    if (value <= smallest) continue;
+    heap[0] = value;
+    siftDown(heap, 0);
+    smallest = heap[0];
   }
-  return heap[0]!;
+  return smallest;
 }
 
 function siftDown(heap: Float32Array, start: number): void {

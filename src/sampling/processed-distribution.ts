@@ -5,6 +5,7 @@ import type { TokenId } from '../core/token.ts';
 import { argmax } from './argmax.ts';
 import { kthLargest } from './kth-largest.ts';
 import { nucleus } from './nucleus.ts';
+import type { Candidates } from './quick-draw.ts';
 
 /** The tokens that may be drawn; all others have probability 0. */
 export interface TokenDistribution {
@@ -26,21 +27,30 @@ export interface TokenDistribution {
  * @throws AppError `internal` when the logits have NaN or +Infinity, or nothing above -Infinity
  */
 export function processedDistribution(logits: Float32Array, params: Omit<SamplingParams, 'seed'>): TokenDistribution {
-  const largest = logits[argmax(logits)]!;
-  if (largest === Number.POSITIVE_INFINITY) {
-    throw new AppError('internal', 'expected finite logits, got +Infinity; check the weights and their dtype');
-  }
-  const { ids, distances, weights } = candidatesFrom(logits, largest, params);
+  const { ids, distances, weights } = weighed(candidates(logits, params), params.temperature);
   if (params.topP >= 1) return normalized(ids, weights);
   return normalized(...select(nucleus(distances, weights, params.topP), ids, weights));
 }
 
-/** Candidates after min-p and top-k, with their distances (largest - logit) / temperature and weights exp(-distance). */
-function candidatesFrom(logits: Float32Array, largest: number, { temperature, topK, minP }: Omit<SamplingParams, 'seed'>) {
+/**
+ * What min-p and top-k leave.
+ * @throws AppError as `processedDistribution`
+ */
+export function candidates(
+  logits: Float32Array,
+  { temperature, topK, minP }: Pick<SamplingParams, 'temperature' | 'topK' | 'minP'>,
+): Candidates {
+  const largest = logits[argmax(logits)]!;
+  if (largest === Number.POSITIVE_INFINITY) {
+    throw new AppError('internal', 'expected finite logits, got +Infinity; check the weights and their dtype');
+  }
   const minPFloor = minP > 0 ? largest + temperature * Math.log(minP) : Number.NEGATIVE_INFINITY;
   const topKFloor = topK > 0 && topK < logits.length ? kthLargest(logits, topK) : Number.NEGATIVE_INFINITY;
-  const floor = Math.max(minPFloor, topKFloor, -Number.MAX_VALUE);
+  return { logits, largest, floor: Math.max(minPFloor, topKFloor, -Number.MAX_VALUE) };
+}
 
+/** Candidates with their distances (largest - logit) / temperature and weights exp(-distance). */
+function weighed({ logits, largest, floor }: Candidates, temperature: number) {
   let count = 0;
   for (let id = 0; id < logits.length; id++) if (logits[id]! >= floor) count++;
   const ids = new Uint32Array(count);

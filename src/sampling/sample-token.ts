@@ -4,7 +4,8 @@ import type { Position, TokenId } from '../core/token.ts';
 import { argmax } from './argmax.ts';
 import { CounterRng } from './counter-rng.ts';
 import { inverseCdf } from './inverse-cdf.ts';
-import { processedDistribution } from './processed-distribution.ts';
+import { candidates, processedDistribution } from './processed-distribution.ts';
+import { quickDraw } from './quick-draw.ts';
 
 /**
  * The token at a position: the largest logit when the temperature is 0, else a draw by inverse cumulative distribution
@@ -22,7 +23,9 @@ import { processedDistribution } from './processed-distribution.ts';
  */
 export function sampleToken(logits: Float32Array, params: SamplingParams, position: Position): TokenId {
   if (params.temperature === 0) return argmax(logits);
-  const { ids, probabilities } = processedDistribution(logits, params);
   const uniform = new CounterRng(params.seed).uniform(position);
+  const drawn = quickDraw(candidates(logits, params), params, uniform);
+  if (drawn !== null) return drawn;
+  const { ids, probabilities } = processedDistribution(logits, params);
   return ids[inverseCdf(probabilities, uniform)]!;
 }
