@@ -158,3 +158,36 @@ async function compareBlocks(
     compareLogits(logits.data.subarray((index * slots + 1) * rows, (index + 1) * slots * rows));
   }
 }
+
+export interface MeasuredPair {
+  readonly layout: string;
+  /** Whether any draft token was accepted: without, equal texts would say little. */
+  readonly accepted: boolean;
+  /** Whether speculation gave the tokens that plain decoding gave in the same format. */
+  readonly sameText: boolean;
+}
+
+/** A drafter and its target in a format other than the reference's. */
+export async function measurePair(name: string, format: WeightFormat): Promise<MeasuredPair> {
+  await using pair = await DflashPair.openFixture(name, undefined, { format, device: CPU });
+  const { target, drafter, layout } = pair;
+  let accepted = 0;
+  let sameText = true;
+  for (const { prompt, max_new_tokens: maxTokens } of readGoldenRuns(name)) {
+    const { output, rounds } = await speculate(target, drafter, prompt, { maxTokens, stopTokens: [], draftPastEnd: 0 });
+    accepted += rounds.reduce((sum, round) => sum + round.accepted, 0);
+    sameText &&= output.join() === (await plainAnswer(target, prompt, maxTokens)).join();
+  }
+  return { layout, accepted: accepted > 0, sameText };
+}
+
+async function plainAnswer(target: Target, prompt: readonly TokenId[], length: number): Promise<TokenId[]> {
+  using cache = target.openCache();
+  const answer: TokenId[] = [];
+  for (let tokens = prompt; answer.length < length; tokens = answer.slice(-1)) {
+    const last = tokens.length - 1;
+    const result = await target.step([{ cache, tokens, logitsFrom: last }]);
+    answer.push(result.greedy(0, last));
+  }
+  return answer;
+}

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { WeightFormat } from '../../src/checkpoint/weight-plan.ts';
 import { liveObjects } from '../../src/onnx/live-objects.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
-import { measureDrafter, measureTarget } from './measure-models.ts';
+import { measureDrafter, measurePair, measureTarget } from './measure-models.ts';
 
 const DOC = join(import.meta.dirname, '../../docs/models.md');
 const WRITES = process.env['WRITE_DOCS'] === '1';
@@ -35,10 +35,13 @@ const DRAFTERS = [
   'speculators-reduced',
 ];
 
+/** Trained, so that drafts are accepted. */
+const PAIRS = ['dflash-trained', 'speculators-full', 'speculators-reduced'];
+
 type Row = readonly string[];
 
 const temporary = new TemporaryFolder();
-const measured: { targets: Row[]; drafters: Row[] } = { targets: [], drafters: [] };
+const measured: Record<'targets' | 'drafters' | 'pairs', Row[]> = { targets: [], drafters: [], pairs: [] };
 
 afterAll(async () => {
   await temporary[Symbol.asyncDispose]();
@@ -125,5 +128,24 @@ describe('drafters in docs/models.md', () => {
 
   it.skipIf(WRITES)('are all that are listed', () => {
     expect(rows).toHaveLength(DRAFTERS.length);
+  });
+});
+
+describe('drafters in other formats in docs/models.md', () => {
+  const rows = documented('pairs');
+
+  it.each(PAIRS.flatMap((name) => (['int8', 'int4'] as const).map((format) => ({ name, format }))))(
+    '$name in $format is as stated',
+    async ({ name, format }) => {
+      const { layout, accepted, sameText } = await measurePair(name, format);
+      // What 4 bits leave of models this small is the processor's rounding.
+      const row = [layout, name, format, format === 'int4' ? '–' : yesOrNo(accepted), yesOrNo(sameText)];
+      measured.pairs.push(row);
+      if (!WRITES) expectDocumented(rows, 3, row, []);
+    },
+  );
+
+  it.skipIf(WRITES)('are all that are listed', () => {
+    expect(rows).toHaveLength(PAIRS.length * 2);
   });
 });
