@@ -4,20 +4,29 @@ import type { CommittedRows } from '../drafter.ts';
 
 export type Taps = CommittedRows['taps'];
 
+/** Rows that may wait: a sequence that is not drafted for pays for no context, as long as memory allows. */
+export const MOST_DEFERRED_ROWS = 256;
+
 /** Copies; memory grows with the rows. */
 export class DeferredRows {
   /** By layer; [rows or more, hidden] each. */
-  readonly #layers = new Map<number, Float32Array>();
+  readonly #layers: Map<number, Float32Array>;
   #hidden = 0;
   #count = 0;
+
+  /** @param layers whose rows are wanted, of those that a step has */
+  constructor(layers: Iterable<number>) {
+    this.#layers = new Map(Array.from(layers, (layer) => [layer, new Float32Array(0)]));
+  }
 
   get count(): number {
     return this.#count;
   }
 
-  /** Copies rows behind those that are here. */
+  /** Copies rows behind those that are here; altogether they are at most {@link MOST_DEFERRED_ROWS}. */
   append(taps: Taps, rows: readonly number[]): void {
-    for (const [layer, tensor] of taps) {
+    for (const layer of this.#layers.keys()) {
+      const tensor = taps.get(layer) as OwnedTensor<'f32'>;
       this.#hidden = tensor.shape[1] as number;
       copyRows(tensor, rows, this.#withRoomFor(layer, this.#count + rows.length), this.#count);
     }
@@ -43,12 +52,18 @@ export class DeferredRows {
     this.#count = Math.min(this.#count, count);
   }
 
+  /** Forgets all rows, and gives back their memory. */
+  clear(): void {
+    this.#count = 0;
+    for (const layer of this.#layers.keys()) this.#layers.set(layer, new Float32Array(0));
+  }
+
   #withRoomFor(layer: number, rows: number): Float32Array {
-    const held = this.#layers.get(layer);
+    const held = this.#layers.get(layer) as Float32Array;
     const values = rows * this.#hidden;
-    if (held !== undefined && held.length >= values) return held;
-    const larger = new Float32Array(Math.max(values, 2 * (held?.length ?? 0)));
-    if (held !== undefined) larger.set(held);
+    if (held.length >= values) return held;
+    const larger = new Float32Array(Math.max(values, Math.min(2 * held.length, MOST_DEFERRED_ROWS * this.#hidden)));
+    larger.set(held);
     this.#layers.set(layer, larger);
     return larger;
   }

@@ -12,7 +12,7 @@ import type { WeightTensors } from '../../onnx/weight-tensors.ts';
 import type { BorrowedTarget } from '../borrowed-target.ts';
 import { type Drafter, type DraftRequest, type DraftState, type ForkedState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
 import { walkLattice } from './candidate-lattice.ts';
-import type { Taps } from './deferred-rows.ts';
+import { MOST_DEFERRED_ROWS, type Taps } from './deferred-rows.ts';
 import { type DflashConfig, firstDraftingSlot, longestDraft } from './dflash-config.ts';
 import { buildDflashGraph, type DflashGraphOptions, DRAFT_IO } from './dflash-graph.ts';
 import { DflashState } from './dflash-state.ts';
@@ -43,6 +43,7 @@ export class DflashDrafter implements Drafter {
   readonly maxDraftTokens: number;
   readonly taps: readonly number[];
   readonly bytesPerPosition: number;
+  readonly bytesPerSequence: number;
   readonly #parts: DflashParts;
   readonly #sessions: SlotSessions;
   readonly #pool: CachePool;
@@ -61,6 +62,8 @@ export class DflashDrafter implements Drafter {
     const { layers, kvHeads, headDim } = config;
     const shape = { layers, kvHeads, headDim, type: parts.graph.precision.compute };
     this.bytesPerPosition = CacheTensors.bytesPerPosition(shape);
+    const rowBytes = new Set(config.taps).size * config.targetHidden * Float32Array.BYTES_PER_ELEMENT;
+    this.bytesPerSequence = MOST_DEFERRED_ROWS * rowBytes;
     // How many sequences there are is the host's to limit, which may keep some that have ended.
     this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, Number.POSITIVE_INFINITY);
     this.#idle = new CachePool(runtime, shape, 2, 1).open().tensors;
@@ -93,14 +96,14 @@ export class DflashDrafter implements Drafter {
   }
 
   open(): DraftState {
-    return new DflashState(this.#pool.open());
+    return new DflashState(this.#pool.open(), this.taps);
   }
 
   fork(state: DraftState, length: Position): ForkedState {
     if (!(state instanceof DflashState)) throw new AppError('internal', 'The state to fork is one of another drafter');
     const cache = this.#pool.open();
     cache.copyFrom(state.cache, Math.min(length, state.cache.length));
-    const fork = new DflashState(cache);
+    const fork = new DflashState(cache, this.taps);
     return { state: fork, length: cache.length + fork.takeContext(state, length - cache.length) };
   }
 

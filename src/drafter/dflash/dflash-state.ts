@@ -2,10 +2,7 @@
 import { AppError } from '../../core/app-error.ts';
 import type { PooledCache } from '../../model/kv-cache.ts';
 import type { CommittedRows, DraftState } from '../drafter.ts';
-import { copyRows, DeferredRows, type Taps } from './deferred-rows.ts';
-
-/** Rows of a sequence that may wait: one that is not drafted for pays for no context, as long as memory allows. */
-const MOST_DEFERRED_ROWS = 256;
+import { copyRows, DeferredRows, MOST_DEFERRED_ROWS, type Taps } from './deferred-rows.ts';
 
 /**
  * Keys and values of the context, and rows that are still to be turned into some: those of the last target step, and
@@ -15,10 +12,12 @@ export class DflashState implements DraftState {
   readonly cache: PooledCache;
   #pendingTaps: Taps | null = null;
   #pendingRows: number[] = [];
-  readonly #deferred = new DeferredRows();
+  readonly #deferred: DeferredRows;
 
-  constructor(cache: PooledCache) {
+  /** @param taps layers that the drafter looks at */
+  constructor(cache: PooledCache, taps: readonly number[]) {
     this.cache = cache;
+    this.#deferred = new DeferredRows(taps);
   }
 
   get pendingRows(): readonly number[] {
@@ -87,7 +86,7 @@ export class DflashState implements DraftState {
   /** The context rows are in the cache now. */
   absorbed(): void {
     this.cache.grow(this.waitingRows);
-    this.#deferred.truncate(0);
+    this.#deferred.clear();
     this.#clearPending();
   }
 
