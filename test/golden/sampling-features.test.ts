@@ -28,6 +28,13 @@ const THIRD = Array.from({ length: 341 }, (_, i) => i * 3);
 const BIAS = new Map(THIRD.map((id) => [id, id % 2 === 0 ? 3 : -100]));
 const BAD_WORDS = [...THIRD.slice(90, 120).map((id) => [id]), ...THIRD.slice(120).map((id) => [id + 1, id])];
 
+const PAIR = {
+  type: 'object',
+  properties: { a: { enum: ['one', 'another'] }, b: { type: 'array', items: { type: 'boolean' }, minItems: 2 } },
+  required: ['a', 'b'],
+  additionalProperties: false,
+};
+
 /** Greedy unless it says otherwise. */
 const FEATURES: Readonly<Record<string, Feature>> = {
   greedy: {},
@@ -51,6 +58,17 @@ const FEATURES: Readonly<Record<string, Feature>> = {
   'end of sequence': { ignoreEos: false, maxTokens: 100 },
   'a regular expression': ruled({ structure: { kind: 'regex', pattern: '[a-z]{4,8}( [a-z]{2,6}){3,5}\\.' } }),
   'a JSON object': ruled({ structure: { kind: 'json-object' } }),
+  'a JSON schema': ruled({ structure: { kind: 'json-schema', schema: JSON.stringify(PAIR) } }),
+  'a grammar': ruled({ structure: { kind: 'grammar', ebnf: 'root ::= word (", " word)* "."\nword ::= [a-z]{3,7}' } }),
+  'structural tags': ruled({
+    structure: {
+      kind: 'structural-tag',
+      tag: JSON.stringify({
+        type: 'structural_tag',
+        format: { type: 'tag', begin: '<pair>', content: { type: 'json_schema', json_schema: PAIR }, end: '</pair>' },
+      }),
+    },
+  }),
   choices: ruled({ structure: { kind: 'choice', choices: ['the first of them', 'the second', 'another'] } }),
   logprobs: { logprobs: 5 },
   'logprobs of the chosen alone': { logprobs: 0, sampling: SAMPLED },
