@@ -8,6 +8,7 @@ import exec from 'k6/execution';
 import type { Options, Scenario } from 'k6/options';
 import { chat } from './lib/chat-over-http.ts';
 import {
+  acceptanceLength,
   crossedThresholds,
   figure,
   LEVEL_METRICS,
@@ -95,7 +96,7 @@ export function handleSummary(data: SummaryData): Record<string, string> {
     `${(100 * goodput).toFixed(0)} %`,
     milliseconds(figure(data, 'llm_ttft', { load }, 'p(95)')),
     milliseconds(figure(data, 'llm_tpot', { load }, 'p(95)')),
-    figure(data, 'spec_acceptance_length', { load }, 'avg').toFixed(2),
+    acceptanceLength(figure(data, 'spec_acceptance_length', { load }, 'avg')),
     figure(data, 'llm_errors', { load }, 'count').toFixed(0),
     cut.toFixed(0),
     dropped.toFixed(0),

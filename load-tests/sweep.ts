@@ -8,6 +8,7 @@ import exec from 'k6/execution';
 import type { Options, Scenario } from 'k6/options';
 import { chat } from './lib/chat-over-http.ts';
 import {
+  acceptanceLength,
   crossedThresholds,
   figure,
   LEVEL_METRICS,
@@ -102,7 +103,7 @@ export function handleSummary(data: SummaryData): Record<string, string> {
       plain === 0 ? '–' : `${(speed(vus, variant) / plain).toFixed(2)} ×`,
       milliseconds(figure(data, 'llm_ttft', tags, 'p(95)')),
       milliseconds(figure(data, 'llm_tpot', tags, 'p(95)')),
-      variant === PLAIN ? '–' : figure(data, 'spec_acceptance_length', tags, 'avg').toFixed(2),
+      acceptanceLength(figure(data, 'spec_acceptance_length', tags, 'avg')),
       variant === PLAIN ? '–' : `${(100 * figure(data, 'spec_acceptance_rate', tags, 'rate')).toFixed(1)} %`,
     ];
   });

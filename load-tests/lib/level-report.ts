@@ -57,8 +57,15 @@ export function crossedThresholds(data: SummaryData): string {
   return crossed.length === 0 ? '  ✓ all thresholds hold' : crossed.join('\n');
 }
 
+/** @param value 0 where nothing was measured, which is no time */
 export function milliseconds(value: number): string {
+  if (value === 0) return '–';
   return value < 100 ? value.toFixed(1) : value.toFixed(0);
+}
+
+/** @param length at least 1, or 0 where nothing was drafted */
+export function acceptanceLength(length: number): string {
+  return length === 0 ? '–' : length.toFixed(2);
 }
 
 /** Where the script is told to (`SUMMARY=file`), the whole data too, and where it comes from. */

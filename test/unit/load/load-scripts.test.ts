@@ -44,11 +44,14 @@ describe('a ramp', () => {
     expect(requests).toBeGreaterThan(1);
     // The only one that ended was good.
     expect(data.metrics['llm_goodput{load:4/s}']?.values).toMatchObject({ rate: 1, passes: 1 });
-    const [level, due, goodput, , , , errors, cut, dropped] = row(outputs, /^ *4\/s /);
-    expect([level, due, goodput, errors, cut, dropped]).toEqual([
+    const [level, due, goodput, , tpot, length, errors, cut, dropped] = row(outputs, /^ *4\/s /);
+    expect([level, due, goodput, tpot, length, errors, cut, dropped]).toEqual([
       '4/s',
       String(requests),
       `${(100 / requests).toFixed(0)} %`,
+      // Nothing was measured of these.
+      '–',
+      '–',
       '0',
       String(requests - 1),
       '0',
