@@ -23,6 +23,9 @@ const scalingSchema = z.looseObject({
 });
 type Scaling = z.infer<typeof scalingSchema>;
 
+/** Keys of `rope_parameters` and `rope_scaling` that are read, or tell apart axes that are the same in text. */
+export const SCALING_KEYS: readonly string[] = [...Object.keys(scalingSchema.shape), 'mrope_section', 'mrope_interleaved'];
+
 /** The keys of a config that describe rotary embeddings; to be spread into the schema of a whole config. */
 export const ropeKeys = {
   rope_theta: z.number().positive().nullish(),

@@ -10,7 +10,7 @@ import { AppError } from '../../core/app-error.ts';
 import { bodyFromConfig, bodyKeys } from './body-config.ts';
 import type { DflashConfig, ReadDflashOptions } from './dflash-config.ts';
 import { FINAL_TAPS, tappedLayers } from './tapped-layers.ts';
-import { IDLE_KEYS, refuseUnknownKeys } from './unknown-keys.ts';
+import { IDLE_KEYS, refuseUnknownKeys, refuseUnknownRopeKeys } from './unknown-keys.ts';
 
 const IDS = 'aux_hidden_state_layer_ids';
 
@@ -49,6 +49,7 @@ export function readSpeculatorsConfig(file: string, options: Required<ReadDflash
     `${file}: transformer_layer_config`,
     refuse,
   );
+  if (!options.allowUnclaimed) refuseUnknownRopeKeys(layers, refuse);
   if (raw.mask_token_id >= body.vocab) {
     throw refuse(`expected a mask_token_id below vocab_size ${body.vocab}, got ${raw.mask_token_id}`);
   }

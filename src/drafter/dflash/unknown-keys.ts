@@ -1,4 +1,6 @@
 import type { AppError } from '../../core/app-error.ts';
+import { SCALING_KEYS } from '../../model/rope-config.ts';
+import type { RawBody } from './body-config.ts';
 
 /** Keys that model libraries write into any config, and that change nothing of what a drafter computes. */
 export const IDLE_KEYS: readonly string[] = [
@@ -43,4 +45,10 @@ export function refuseUnknownKeys(
   throw refuse(
     `expected ${place} without unknown keys, got ${unknown.join(', ')}; what they change is not known here, so allow unclaimed parts only if it is nothing`,
   );
+}
+
+/** The same of the objects with rotary settings. */
+export function refuseUnknownRopeKeys({ rope_parameters, rope_scaling }: RawBody, refuse: (message: string) => AppError): void {
+  refuseUnknownKeys(rope_parameters ?? {}, SCALING_KEYS, 'rope_parameters', refuse);
+  refuseUnknownKeys(rope_scaling ?? {}, SCALING_KEYS, 'rope_scaling', refuse);
 }

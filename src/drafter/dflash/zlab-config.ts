@@ -6,7 +6,7 @@ import { bodyFromConfig, bodyKeys, type DflashBody } from './body-config.ts';
 import { DFLASH2_ARCHITECTURE } from './declared-format.ts';
 import type { Dflash2Config, DflashConfig, ReadDflashOptions } from './dflash-config.ts';
 import { FINAL_TAPS, tappedLayers } from './tapped-layers.ts';
-import { IDLE_KEYS, refuseUnknownKeys } from './unknown-keys.ts';
+import { IDLE_KEYS, refuseUnknownKeys, refuseUnknownRopeKeys } from './unknown-keys.ts';
 
 /** In either place, of which `dflash_config` comes first. */
 const sharedKeys = {
@@ -62,6 +62,7 @@ export function readZlabConfig(file: string, options: Required<ReadDflashOptions
   // `is_causal` holds for all layers; without it, sliding layers are causal in the block and full layers are not.
   const causal = raw.is_causal ?? inner?.causal ?? null;
   const body = bodyFromConfig(raw, (type) => causal ?? type === 'sliding_attention', file, refuse);
+  if (!options.allowUnclaimed) refuseUnknownRopeKeys(raw, refuse);
   const maskTokenId = eitherPlace(raw, 'mask_token_id', refuse);
   if (maskTokenId >= body.vocab) throw refuse(`expected a mask_token_id below vocab_size ${body.vocab}, got ${maskTokenId}`);
   return {

@@ -172,6 +172,16 @@ describe('the config of a DFlash drafter', () => {
       config: { [key]: true },
       message: new RegExp(`unknown keys, got ${key}`),
     })),
+    {
+      title: 'a rotary setting that is not known',
+      config: { rope_scaling: { rope_type: 'yarn', factor: 4, ramp: 2 } },
+      message: /rope_scaling without unknown keys, got ramp/,
+    },
+    {
+      title: 'rotary settings for each type of layer',
+      config: { rope_parameters: { full_attention: { rope_type: 'yarn', factor: 4 } } },
+      message: /settings of its own for full_attention/,
+    },
     { title: 'biases of its feed-forwards', config: { mlp_bias: true }, message: /mlp_bias/ },
     {
       title: 'a window of layers that are not named',

@@ -105,6 +105,11 @@ describe('the config of a speculators drafter', () => {
       config: { transformer_layer_config: { ...layers, is_causal: true } },
       message: /transformer_layer_config without unknown keys, got is_causal/,
     },
+    {
+      title: 'a rotary setting that is not known',
+      config: { transformer_layer_config: { ...layers, rope_parameters: { ...layers.rope_parameters, ramp: 2 } } },
+      message: /rope_parameters without unknown keys, got ramp/,
+    },
     { title: 'an id below 0', config: { aux_hidden_state_layer_ids: [-1] }, message: /aux_hidden_state_layer_ids/ },
   ])('is refused for $title', async ({ config, message, allowUnclaimed = false }) => {
     const folder = await dflashFolder({ ...SPECULATORS_CONFIG, ...config });
