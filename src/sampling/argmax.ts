@@ -1,6 +1,7 @@
 /** The greedy choice. */
 import { AppError } from '../core/app-error.ts';
 import type { TokenId } from '../core/token.ts';
+import { nextAbove } from './next-above.ts';
 
 /**
  * Index of the largest value, the smallest index among equals.
@@ -10,17 +11,14 @@ import type { TokenId } from '../core/token.ts';
 export function argmax(logits: Float32Array): TokenId {
   let best = -1;
   let largest = Number.NEGATIVE_INFINITY;
-  for (let id = 0; id < logits.length; id++) {
-    const logit = logits[id]!;
-    // False for what is larger, and for NaN: one comparison for nearly all.
-    if (logit <= largest) continue;
-    if (Number.isNaN(logit)) {
+  for (let id = nextAbove(logits, largest, 0); id < logits.length; id = nextAbove(logits, largest, id + 1)) {
+    if (Number.isNaN(logits[id])) {
       throw new AppError(
         'internal',
         `expected logits without NaN, got NaN at id ${id} of ${logits.length}; check the weights and their dtype`,
       );
     }
-    largest = logit;
+    largest = logits[id]!;
     best = id;
   }
   if (best < 0) {

@@ -1,4 +1,5 @@
 /** Selection without a full sort. */
+import { nextAbove } from './next-above.ts';
 
 /**
  * The k-th largest of the values, counting equals; O(n log k) at worst and close to O(n) for small k, by a min-heap of the k largest so far.
@@ -8,15 +9,11 @@
 export function kthLargest(values: Float32Array, k: number): number {
   const heap = values.slice(0, k);
   for (let node = (k >> 1) - 1; node >= 0; node--) siftDown(heap, node);
-  let smallest = heap[0]!;
-  for (let index = k; index < values.length; index++) {
-    const value = values[index]!;
-    if (value <= smallest) continue;
-    heap[0] = value;
+  for (let index = nextAbove(values, heap[0]!, k); index < values.length; index = nextAbove(values, heap[0]!, index + 1)) {
+    heap[0] = values[index]!;
     siftDown(heap, 0);
-    smallest = heap[0];
   }
-  return smallest;
+  return heap[0]!;
 }
 
 function siftDown(heap: Float32Array, start: number): void {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { argmax } from '../../../src/sampling/argmax.ts';
 import { inverseCdf } from '../../../src/sampling/inverse-cdf.ts';
 import { kthLargest } from '../../../src/sampling/kth-largest.ts';
+import { nextAbove } from '../../../src/sampling/next-above.ts';
 
 describe('argmax', () => {
   it.each([
@@ -22,6 +23,20 @@ describe('argmax', () => {
   ])('refuses %s', (_, logits, message) => {
     expect(() => argmax(Float32Array.from(logits))).toThrow(
       expect.objectContaining({ code: 'internal', message: expect.stringContaining(message) }),
+    );
+  });
+});
+
+describe('nextAbove', () => {
+  it('finds the first value that is not at most the bound', () => {
+    const value = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(Number.NaN, Infinity, -Infinity));
+    const bound = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constantFrom(Infinity, -Infinity));
+    fc.assert(
+      fc.property(fc.array(value, { maxLength: 30 }), bound, fc.nat({ max: 31 }), (values, limit, start) => {
+        const found = values.findIndex((one, index) => index >= start && !(one <= limit));
+        expect(nextAbove(Float32Array.from(values), limit, start)).toBe(found === -1 ? Math.max(values.length, start) : found);
+      }),
+      { numRuns: 500 },
     );
   });
 });
