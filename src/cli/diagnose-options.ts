@@ -3,9 +3,11 @@
 import { resolve } from 'node:path';
 import { Command, Option } from '@commander-js/extra-typings';
 import { cacheDirOption, threadsOption } from './compute-options.ts';
+import { allowUnclaimedOption, finalTapOption } from './inspect-options.ts';
 import { integer } from './integer-argument.ts';
 import { progressOption } from './progress.ts';
 import { DEFAULT_TARGET } from './serve-options.ts';
+import { chatTemplateKwargsOption } from './validate-shared-options.ts';
 
 export const BUNDLED_PROMPTS = resolve(import.meta.dirname, '../validate/prompts/general.jsonl');
 
@@ -34,6 +36,9 @@ export function diagnoseCommand() {
     .addOption(
       new Option('--weights <format>', 'how matrices are stored').choices(['f32', 'int8'] as const).default('f32' as const),
     )
+    .addOption(chatTemplateKwargsOption())
+    .addOption(finalTapOption())
+    .addOption(allowUnclaimedOption())
     .addOption(cacheDirOption())
     .addOption(threadsOption())
     .addOption(progressOption())

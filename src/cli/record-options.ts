@@ -39,7 +39,7 @@ export function recordCommand() {
     .requiredOption('--out <folder>', 'where shards and manifest go')
     .addHelpText(
       'after',
-      '\nExit code: 0 when every prompt was recorded, 2 when it could not be, 130 when it was interrupted; --resume goes on.\n',
+      '\nExit code: 0 when every prompt was recorded that leaves room for an answer (the manifest lists the others), 2 when it could not be, 130 when it was interrupted; --resume goes on.\n',
     );
 }
 

@@ -1,6 +1,8 @@
 /** `blockdraft record`. */
 import { readDflashConfig } from '../drafter/dflash/dflash-config.ts';
+import { parseFinalTaps } from '../drafter/dflash/final-taps.ts';
 import { openRuntime } from '../onnx/runtime.ts';
+import { readModelConfig } from '../target/hf-config.ts';
 import { type RecordSummary, record } from '../validate/record/record.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
 import { chosenWeights } from './chosen-weights.ts';
@@ -9,6 +11,8 @@ import { runInterruptibly } from './run-interruptibly.ts';
 import { chosenDevice } from './validate-shared-options.ts';
 
 const INTERRUPTED = 130;
+/** Skipped sequences that are named. */
+const NAMED = 8;
 
 export async function runRecord(options: RecordCommandOptions): Promise<void> {
   await runInterruptibly(options.progress, async (signal, show) => {
@@ -20,7 +24,9 @@ export async function runRecord(options: RecordCommandOptions): Promise<void> {
       weights: await chosenWeights(options),
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
       turns: options.turns,
-      taps: options.taps ?? readDflashConfig(options.drafter ?? `${target}-dflash`).taps,
+      templateVariables: options.chatTemplateKwargs,
+      allowUnclaimed: options.allowUnclaimed,
+      taps: options.taps ?? tapsOf(options.drafter ?? `${target}-dflash`, target, options),
       lastHiddenState: options.lastHiddenState,
       precision: options.precision,
       maxTokens: options.maxTokens,
@@ -41,8 +47,13 @@ export async function runRecord(options: RecordCommandOptions): Promise<void> {
   });
 }
 
+function tapsOf(folder: string, target: string, { finalTap, allowUnclaimed }: RecordCommandOptions): readonly number[] {
+  const targetLayers = readModelConfig(target).spec.layers.length;
+  return readDflashConfig(folder, { targetLayers, finalTap: parseFinalTaps(finalTap).others, allowUnclaimed }).taps;
+}
+
 function describe({ manifest, sequences, rows, answerTokens, totalMs, stepMs }: RecordSummary, out: string): string {
-  const { shards, complete, conditions } = manifest;
+  const { shards, skipped, complete, conditions } = manifest;
   const all = shards.reduce((sum, shard) => sum + shard.sequences, 0);
   const rate = (ms: number) => ((1000 * answerTokens) / ms).toFixed(1);
   const speed =
@@ -56,6 +67,11 @@ function describe({ manifest, sequences, rows, answerTokens, totalMs, stepMs }: 
   return [
     ...speed,
     `${out}: ${all} sequences in ${shards.length} shards of ${conditions.precision}, ${tensors.join(' ')}`,
+    ...(skipped.length === 0
+      ? []
+      : [
+          `${skipped.length} left out, which fill the context: ${skipped.slice(0, NAMED).join(', ')}${skipped.length > NAMED ? ', …' : ''}`,
+        ]),
     ...(complete ? [] : ['INTERRUPTED: go on with --resume']),
     '',
   ].join('\n');

@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { z } from 'zod';
 import type { Device } from '../onnx/device.ts';
 import {
   cacheDirOption,
@@ -11,6 +12,7 @@ import {
   threadsOption,
   weightsOption,
 } from './compute-options.ts';
+import { allowUnclaimedOption, finalTapsOption } from './inspect-options.ts';
 import { integer } from './integer-argument.ts';
 import { progressOption } from './progress.ts';
 import { DEFAULT_TARGET } from './serve-options.ts';
@@ -25,6 +27,25 @@ export function decimal(least: number, most = Number.POSITIVE_INFINITY) {
       `Expected a number of at least ${least}${most < Number.POSITIVE_INFINITY ? ` and at most ${most}` : ''}.`,
     );
   };
+}
+
+/** As requests have them to a server. */
+export function chatTemplateKwargsOption() {
+  return new Option('--chat-template-kwargs <json>', 'variables for the chat template, such as {"enable_thinking": false}')
+    .argParser((text): Readonly<Record<string, unknown>> => {
+      const parsed = z.record(z.string(), z.unknown()).safeParse(jsonOf(text));
+      if (parsed.success) return parsed.data;
+      throw new InvalidArgumentError('Expected a JSON object.');
+    })
+    .default({} as Readonly<Record<string, unknown>>, 'none');
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Which models, which prompts and how they are run. */
@@ -48,6 +69,9 @@ export function measuringCommand(name: string) {
       new Option('--seed <n>', 'of sampling, of intervals and of the choice of prompts').argParser(integer(0)).default(0),
     )
     .addOption(new Option('--max-tokens <n>', 'longest answer').argParser(integer(2)).default(96))
+    .addOption(chatTemplateKwargsOption())
+    .addOption(finalTapsOption())
+    .addOption(allowUnclaimedOption())
     .addOption(weightsOption())
     .addOption(deviceOption())
     .addOption(deviceIdOption())

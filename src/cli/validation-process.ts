@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
+import { parseFinalTaps } from '../drafter/dflash/final-taps.ts';
 import type {
   Settings,
   ValidatedDrafter,
@@ -23,7 +24,10 @@ const MAX_ERROR_LENGTH = 4000;
 /** Exit codes with which there is no result. */
 const FAILED = 2;
 
-type ServedModels = Pick<ServeOptions, 'target' | 'device' | 'weights' | 'threads' | 'maxContext' | 'cacheDir'>;
+export type ServedModels = Pick<
+  ServeOptions,
+  'target' | 'device' | 'weights' | 'threads' | 'maxContext' | 'cacheDir' | 'finalTap' | 'allowUnclaimed'
+>;
 
 /** Runs the commands of this command line on the models of a server, at the lowest priority and on half of its threads. */
 export function validationProcess(served: ServedModels): ValidationRunner {
@@ -31,7 +35,7 @@ export function validationProcess(served: ServedModels): ValidationRunner {
     async run(task, onProgress, signal) {
       const folder = mkdtempSync(join(tmpdir(), 'blockdraft-job-'));
       try {
-        const child = spawn(process.execPath, [BIN, ...commandLine(task, served, folder)], {
+        const child = spawn(process.execPath, [BIN, ...jobCommand(task, served, folder)], {
           stdio: ['ignore', 'pipe', 'pipe'],
           env: ownEnvironment(),
         });
@@ -45,7 +49,11 @@ export function validationProcess(served: ServedModels): ValidationRunner {
   };
 }
 
-function commandLine(task: ValidationTask, served: ServedModels, folder: string): string[] {
+/**
+ * The command of a task, on the models as they are served.
+ * @param folder for its prompts
+ */
+export function jobCommand(task: ValidationTask, served: ServedModels, folder: string): string[] {
   const { kind, drafters, prompts, settings } = task;
   const given = (name: string, value: Settings[string] | undefined): string[] => {
     if (value === undefined) return [];
@@ -64,6 +72,8 @@ function commandLine(task: ValidationTask, served: ServedModels, folder: string)
     ...given('target', resolve(served.target)),
     ...given('threads', Math.max(1, Math.floor(served.threads / 2))),
     ...given('cache-dir', served.cacheDir),
+    ...given('final-tap', finalTapOf(task, served)),
+    ...given('allow-unclaimed', served.allowUnclaimed || undefined),
     ...given('prompts', prompts === null ? undefined : file),
     ...flagsOf(settings),
     ...['--json', '--progress', 'json'],
@@ -84,6 +94,14 @@ function commandLine(task: ValidationTask, served: ServedModels, folder: string)
     case 'compare':
       return [kind, ...measuring, ...drafters.map(namedDrafter)];
   }
+}
+
+/** What the server was told of the drafters of a task. */
+function finalTapOf({ kind, drafters }: ValidationTask, { finalTap }: ServedModels): readonly string[] {
+  const { others, named } = parseFinalTaps(finalTap);
+  const forAll = others === null ? [] : [others];
+  if (kind === 'diagnose' || kind === 'record') return [named.get(drafters[0]?.name ?? '') ?? forAll].flat();
+  return [...forAll, ...drafters.flatMap(({ name }) => (named.has(name) ? [`${name}=${named.get(name)}`] : []))];
 }
 
 function namedDrafter({ name, kind, folder }: ValidatedDrafter): string {

@@ -1,7 +1,8 @@
 /** The whole diagnosis of a drafter: record once, change one assumption at a time, measure what is left, decide. */
 
 import { openCheckpoint } from '../checkpoint/checkpoint.ts';
-import { type DflashConfig, readDflashConfig } from '../drafter/dflash/dflash-config.ts';
+import { type DflashConfig, type ReadDflashOptions, readDflashConfig } from '../drafter/dflash/dflash-config.ts';
+import type { FinalTap } from '../drafter/dflash/tapped-layers.ts';
 import { decide } from './decide.ts';
 import type { AcceptanceReport, Diagnosis } from './diagnosis.ts';
 import { ownLabels, pooledAcceptance, type SequenceAcceptance, sequenceAcceptance } from './evidence/acceptance-walk.ts';
@@ -33,6 +34,8 @@ import { multiplicationsPerRow, screeningSequences, teacherPlan } from './work-b
 export interface DiagnoseDrafterOptions {
   /** Folder. */
   readonly drafter: string;
+  /** As it is served, where its config does not say; null: not known, the diagnosis begins with "pre". */
+  readonly finalTap?: FinalTap | null;
   readonly onProgress?: (stage: DiagnosisStage, done: number, total: number) => void;
   readonly signal?: AbortSignal;
 }
@@ -42,12 +45,12 @@ export interface DiagnoseOptions extends RecordedTargetOptions, DiagnoseDrafterO
 export type DiagnosisStage = 'recording answers' | 'asking what if' | 'measuring';
 
 /** Reads a config that taps the last layer and does not say on which side of the final norm, too: that can be found out. */
-function readConfig(folder: string, targetLayers: number): DflashConfig {
+function readConfig(folder: string, options: ReadDflashOptions): DflashConfig {
   try {
-    return readDflashConfig(folder, { targetLayers });
+    return readDflashConfig(folder, options);
   } catch (error) {
     try {
-      return readDflashConfig(folder, { targetLayers, finalTap: 'pre' });
+      return readDflashConfig(folder, { ...options, finalTap: 'pre' });
     } catch {
       throw error;
     }
@@ -70,12 +73,17 @@ export async function diagnose(options: DiagnoseOptions): Promise<Diagnosis> {
  */
 export async function diagnoseDrafter(recorded: RecordedTarget, options: DiagnoseDrafterOptions): Promise<Diagnosis> {
   const { signal } = options;
-  const config = readConfig(options.drafter, recorded.facts.layers);
+  const { allowUnclaimed = false } = recorded.options;
+  const config = readConfig(options.drafter, {
+    targetLayers: recorded.facts.layers,
+    finalTap: options.finalTap ?? null,
+    allowUnclaimed,
+  });
   const opened: Disposable[] = [];
   const openProbe = async (changeWeights?: ChangeWeights) => {
     const { runtime, weights, cacheDir } = recorded.options;
     const probe = await DrafterProbe.open({
-      ...{ runtime, config, cacheDir },
+      ...{ runtime, config, cacheDir, allowUnclaimed },
       folder: options.drafter,
       format: weights,
       target: recorded.borrowed,

@@ -12,6 +12,7 @@ import type { Target } from '../target/target.ts';
 import { type ChatTemplate, loadChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../text/tokenizer.ts';
 import { type PromptForm, promptForms, recordForm } from './evidence/prompt-forms.ts';
+import type { TemplateVariables } from './measure/open-measured.ts';
 import { FeatureSource } from './probe/feature-source.ts';
 import { TargetHead } from './probe/target-head.ts';
 import { type FittingPrompts, fittingPrompts } from './recording/encoded-prompts.ts';
@@ -27,6 +28,10 @@ export interface RecordedTargetOptions {
   readonly weights: 'f32' | 'int8';
   /** Longest answer recorded. */
   readonly maxTokens: number;
+  /** For the chat template; default: none. */
+  readonly templateVariables?: TemplateVariables;
+  /** Accept tensors and settings that nothing here knows; default: no. */
+  readonly allowUnclaimed?: boolean;
   /** Null: the user's cache folder. */
   readonly cacheDir: string | null;
   readonly signal?: AbortSignal;
@@ -75,12 +80,12 @@ export class RecordedTarget implements AsyncDisposable {
    * @throws AppError naming what cannot be loaded, or `aborted`
    */
   static async open(options: RecordedTargetOptions): Promise<RecordedTarget> {
-    const { runtime, target: folder, signal } = options;
+    const { runtime, target: folder, signal, templateVariables: variables = {}, allowUnclaimed = false } = options;
     const config = readModelConfig(folder);
     const { spec } = config;
     const [tokenizer, template] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
     const encoded = options.prompts.map((prompt) => {
-      const text = template.render(prompt.messages, { addGenerationPrompt: true });
+      const text = template.render(prompt.messages, { addGenerationPrompt: true, variables });
       return { ...prompt, promptTokens: tokenizer.encode(text, { addSpecialTokens: false }) };
     });
     const longest = Math.max(...encoded.map(({ promptTokens }) => promptTokens.length));
@@ -98,6 +103,7 @@ export class RecordedTarget implements AsyncDisposable {
       maxRows: ROWS_AT_ONCE,
       taps: Array.from({ length: spec.layers.length }, (_, layer) => layer),
       cacheDir: options.cacheDir,
+      allowUnclaimed,
       ...(signal === undefined ? {} : { signal }),
     });
     try {
@@ -154,7 +160,7 @@ export class RecordedTarget implements AsyncDisposable {
       const prompts = sequences.map(({ id }) => promptOf.get(id) as DiagnosisPrompt);
       const common = { target: this.#target, tokenizer: this.tokenizer, prompts, sequences };
       const forms: RecordedForm[] = [];
-      for (const form of promptForms(this.#template, prompts[0]?.messages ?? [])) {
+      for (const form of promptForms(this.#template, prompts[0]?.messages ?? [], this.options.templateVariables)) {
         const rewritten = await recordForm(form, { ...common, ...(signal === undefined ? {} : { signal }) });
         if (rewritten !== null) forms.push({ ...form, sequences: rewritten });
       }

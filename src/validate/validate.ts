@@ -84,6 +84,7 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
     concurrency: options.concurrency,
     maxTokens: options.maxTokens,
     temperatures: [...options.temperatures],
+    chatTemplateKwargs: measured.templateVariables,
     seed: options.seed,
     draftTokens,
     maxDraftTokens,
@@ -104,6 +105,7 @@ export async function validate(options: ValidateOptions): Promise<Validation> {
     drafter: origin.drafters[0]?.sha256 ?? drafter.name,
     prompts: origin.prompts.sha256,
     maxContext: measured.opened.target.facts.maxContext,
+    taps: drafter.drafter.taps,
     ...ofAnswers,
   };
   const store = AnswerStore.open(options.out === null ? null : join(options.out, 'answers.jsonl'), conditions, options.resume);

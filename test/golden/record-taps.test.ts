@@ -207,6 +207,25 @@ describe('a recording', () => {
     for (const [id, recorded] of parts) expect(recorded, id).toEqual(whole.get(id));
   });
 
+  it('goes on with the same prompts and turns only', async () => {
+    const [first, second] = PROMPTS.slice(0, 2) as [(typeof PROMPTS)[number], (typeof PROMPTS)[number]];
+    await record(options('few', { prompts: [first, second] }));
+    const other = { ...first, messages: second.messages };
+    const resumed = { prompts: [other, second], resume: true } as const;
+    await expect(record(options('few', resumed))).rejects.toThrow(new RegExp(`another one under the id ${first.id}`));
+    await expect(record(options('few', { ...resumed, turns: 'last' }))).rejects.toThrow(/same target and settings/);
+    const { sequences } = await record(options('few', { prompts: PROMPTS.slice(0, 3), resume: true }));
+    expect(sequences).toBe(1);
+  });
+
+  it('lists what fills the context', async () => {
+    const content = 'once more '.repeat(100);
+    const long = { id: 'endless', category: 'x', messages: [{ role: 'user', content }] };
+    const { manifest, sequences } = await record(options('long', { prompts: [long, PROMPTS[0]!], maxContext: 128 }));
+    expect(manifest).toMatchObject({ complete: true, skipped: ['endless'] });
+    expect(sequences).toBe(1);
+  });
+
   it('answers each turn of a conversation behind its own answers', async () => {
     const [first, second] = PROMPTS as readonly [(typeof PROMPTS)[number], (typeof PROMPTS)[number]];
     const messages = [...first.messages, { role: 'assistant', content: 'not this' }, ...second.messages];

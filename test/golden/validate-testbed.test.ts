@@ -1,5 +1,5 @@
 /** Validation of the trained pair of the testbed: its figures are known from the reference. */
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CPU } from '../../src/onnx/device.ts';
@@ -11,6 +11,7 @@ import { type TraceLine, traceLines } from '../../src/validate/trace/trace-lines
 import { type ValidateOptions, type Validation, validate } from '../../src/validate/validate.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
 import { TEST_THREADS } from '../support/runtime.ts';
+import { VariedDrafter } from '../support/vary-drafter.ts';
 import expected from './fixtures/testbed-acceptance/expected.json' with { type: 'json' };
 
 const FOLDER = join(import.meta.dirname, 'fixtures', 'testbed');
@@ -238,6 +239,48 @@ it('leaves out prompts that fill the context, says so, and measures and times th
   );
   expect(report.provenance.prompts).toMatchObject({ count: 3, tooLong: ['endless'] });
   expect(report).toMatchObject({ complete: true, overall: { prompts: 3 }, speed: { prompts: 3 } });
+});
+
+describe('what can be served can be measured', () => {
+  const few = { maxTokens: 6 };
+
+  it('a drafter that taps the last layer without saying where, with a tensor that nothing knows', async () => {
+    const drafter = new VariedDrafter(DRAFTER);
+    drafter.config.dflash_config['target_layer_ids'] = [0, 2, 3, 4, 7];
+    drafter.add('extra.weight', 'F32', [1], new Uint8Array(4));
+    const settings = { ...few, drafter: drafter.write(join(temporary.path, 'last-layer')) };
+    await expect(validate(options(2, { ...settings, allowUnclaimed: true }))).rejects.toThrow(/final_tap/);
+    await expect(validate(options(2, { ...settings, finalTap: ['pre'] }))).rejects.toThrow(/extra\.weight/);
+    const { report } = await validate(options(2, { ...settings, finalTap: ['pre'], allowUnclaimed: true }));
+    expect(report).toMatchObject({ complete: true, overall: { prompts: 2 } });
+  });
+
+  it('with prompts as requests with chat_template_kwargs have them', async () => {
+    const target = join(temporary.path, 'template');
+    cpSync(TARGET, target, { recursive: true });
+    const file = join(target, 'tokenizer_config.json');
+    const config = JSON.parse(readFileSync(file, 'utf8'));
+    const template = `${config.chat_template}{%- if enable_thinking is defined and not enable_thinking %}{{- 'no thoughts' }}{%- endif %}`;
+    writeFileSync(file, JSON.stringify({ ...config, chat_template: template }));
+    const settings = { ...few, target, out: join(temporary.path, 'kwargs') };
+    const prompts = async (templateVariables: Readonly<Record<string, unknown>>) => {
+      const { store, report } = await validate(options(2, { ...settings, templateVariables }));
+      expect(report.settings.chatTemplateKwargs).toEqual(templateVariables);
+      return new Map(store.served(0).map(({ id, promptTokens }) => [id, promptTokens]));
+    };
+    const [plain, quiet] = [await prompts({}), await prompts({ enable_thinking: false })];
+    for (const [id, tokens] of quiet) {
+      const served = plain.get(id) ?? [];
+      expect(tokens.length).toBeGreaterThan(served.length);
+      expect(tokens.slice(0, served.length)).toEqual(served);
+    }
+    const resumed = { ...settings, resume: true, templateVariables: { enable_thinking: true } };
+    await expect(validate(options(2, resumed))).rejects.toThrow(/same models and settings/);
+  });
+
+  it('but plain decoding, which drafts nothing', async () => {
+    await expect(validate(options(2, { drafter: 'a=none' }))).rejects.toThrow(/got none, which drafts nothing/);
+  });
 });
 
 describe('comparing drafters', () => {

@@ -1,5 +1,6 @@
 /** Bodies of the requests that measure drafters: options of the commands, by their names in snake case. */
 import { z } from 'zod';
+import { TEMPLATE_FIELDS } from '../chat/template-fields.ts';
 import type { Settings } from './validation-runner.ts';
 
 const MAX_PROMPTS = 1000;
@@ -43,7 +44,14 @@ const path = () =>
     .describe('a relative path of at most 1024 characters');
 
 const common = {
-  prompts: z.array(prompt).min(2).max(MAX_PROMPTS).optional().describe(`a list of 2 to ${MAX_PROMPTS} prompts`),
+  prompts: z
+    .array(prompt)
+    .min(2)
+    .max(MAX_PROMPTS)
+    .refine((prompts) => new Set(prompts.map(({ id }, i) => id ?? `line-${i + 1}`)).size === prompts.length)
+    .optional()
+    .describe(`a list of 2 to ${MAX_PROMPTS} prompts with different ids`),
+  chat_template_kwargs: TEMPLATE_FIELDS.chat_template_kwargs,
   limit: count(2, MAX_PROMPTS),
   seed: count(0, 2 ** 32 - 1),
 };
@@ -148,12 +156,13 @@ export const watchBody = z.strictObject({
 
 /** Options of the command among the fields of a body. */
 export function settingsOf(
-  fields: Readonly<Record<string, string | number | boolean | readonly number[] | undefined>>,
+  fields: Readonly<Record<string, string | number | boolean | readonly number[] | object | null | undefined>>,
 ): Settings {
   return Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) => {
-      if (value === undefined || value === false) return [];
-      return [[name, typeof value === 'object' ? value.join(',') : value] as const];
+      if (value === undefined || value === null || value === false) return [];
+      if (typeof value !== 'object') return [[name, value] as const];
+      return [[name, Array.isArray(value) ? value.join(',') : JSON.stringify(value)] as const];
     }),
   );
 }

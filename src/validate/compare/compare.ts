@@ -85,7 +85,10 @@ export async function compare(options: CompareOptions): Promise<Comparison> {
       promptsFile: options.promptsFile,
       prompts: fitting,
     }),
-    settings: { weights, device: measured.opened.summary.device, threads, maxTokens, temperature, seed, draftTokens, margin },
+    settings: {
+      ...{ weights, device: measured.opened.summary.device, threads, maxTokens, temperature, seed, draftTokens, margin },
+      chatTemplateKwargs: measured.templateVariables,
+    },
     complete,
     prompts: answers.length,
     members: lengths.map((member) => memberOf(answers, member, seed)),

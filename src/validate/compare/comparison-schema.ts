@@ -42,6 +42,7 @@ export const comparisonSchema = z.object({
     threads: count,
     maxTokens: count,
     temperature: z.number(),
+    chatTemplateKwargs: z.record(z.string(), z.unknown()),
     seed: count,
     draftTokens: count.nullable(),
     /** Differences in tokens per round that are too small to matter. */

@@ -2,6 +2,7 @@
 import type { Target } from '../../target/target.ts';
 import type { ChatTemplate } from '../../text/chat-template.ts';
 import type { Tokenizer } from '../../text/tokenizer.ts';
+import type { TemplateVariables } from '../measure/open-measured.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
 import { recordAnswers } from '../recording/record-answers.ts';
 import type { RecordedSequence } from '../recording/recorded-sequence.ts';
@@ -25,15 +26,17 @@ const PLAIN_FORMS: Readonly<Record<string, (request: string) => string>> = {
 /**
  * The plain forms, and the chat template with thinking on and off where it knows the variable.
  * @param messages an example, on which a variable that is known changes something
+ * @param variables that prompts are served with
  */
 export function promptForms(
   template: Pick<ChatTemplate, 'render'>,
   messages: DiagnosisPrompt['messages'],
+  variables: TemplateVariables = {},
 ): readonly PromptForm[] {
   const render = (thinking?: boolean) => (asked: DiagnosisPrompt['messages']) =>
     template.render(asked, {
       addGenerationPrompt: true,
-      ...(thinking === undefined ? {} : { variables: { enable_thinking: thinking } }),
+      variables: thinking === undefined ? variables : { ...variables, enable_thinking: thinking },
     });
   const served = render()(messages);
   return [

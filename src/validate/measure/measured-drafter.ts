@@ -1,5 +1,5 @@
 import { openCheckpoint } from '../../checkpoint/checkpoint.ts';
-import { readDflashConfig } from '../../drafter/dflash/dflash-config.ts';
+import { type ReadDflashOptions, readDflashConfig } from '../../drafter/dflash/dflash-config.ts';
 import { DflashDrafter } from '../../drafter/dflash/dflash-drafter.ts';
 import { ownTables } from '../../drafter/dflash/dflash-weights.ts';
 import { readKeptTokens } from '../../drafter/dflash/kept-tokens.ts';
@@ -13,10 +13,13 @@ export interface MeasuredDrafter {
   readonly keptTokens: Int32Array | null;
 }
 
+/** Reads what does not depend on the taps, of a config that is checked where the drafter is loaded. */
+export const ANY_CONFIG: ReadDflashOptions = { allowUnclaimed: true, finalTap: 'pre' };
+
 /** @param folder of the drafter, where it has one */
 export async function measuredDrafter(name: string, drafter: Drafter, folder: string | null): Promise<MeasuredDrafter> {
   if (folder === null || !(drafter instanceof DflashDrafter)) return { name, drafter, keptTokens: null };
-  const config = readDflashConfig(folder, { allowUnclaimed: true });
+  const config = readDflashConfig(folder, ANY_CONFIG);
   const checkpoint = await openCheckpoint(folder);
   return { name, drafter, keptTokens: await readKeptTokens(folder, config, checkpoint, ownTables(config, checkpoint)) };
 }

@@ -7,16 +7,23 @@ import { longestDraft, readDflashConfig } from '../../drafter/dflash/dflash-conf
 import { NGRAM_DEFAULTS } from '../../drafter/ngram/ngram-drafter.ts';
 import type { EngineObserver } from '../../engine/engine.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../engine/open-engine.ts';
-import { type ChatTemplate, loadChatTemplate } from '../../text/chat-template.ts';
+import { type ChatTemplate, loadChatTemplate, type RenderOptions } from '../../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../../text/tokenizer.ts';
 import { type FittingPrompts, fittingPrompts } from '../recording/encoded-prompts.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
-import { type MeasuredDrafter, measuredDrafter } from './measured-drafter.ts';
+import { ANY_CONFIG, type MeasuredDrafter, measuredDrafter } from './measured-drafter.ts';
+
+export type TemplateVariables = NonNullable<RenderOptions['variables']>;
 
 export interface OpenMeasuredOptions
-  extends Pick<OpenEngineOptions, 'target' | 'weights' | 'device' | 'threads' | 'maxContext' | 'cacheDir'> {
+  extends Pick<
+    OpenEngineOptions,
+    'target' | 'weights' | 'device' | 'threads' | 'maxContext' | 'cacheDir' | 'finalTap' | 'allowUnclaimed'
+  > {
   /** As for the server: a built-in name or a folder each, perhaps with `name=` before it; at least one. */
   readonly drafters: readonly string[];
+  /** For the chat template; default: none. */
+  readonly templateVariables?: TemplateVariables;
   /** Requests decoded together. */
   readonly concurrency: number;
   /** Of the engine's first drafter; null: as long as it makes them, or `auto` where that is not known before loading. */
@@ -39,24 +46,33 @@ export class Measured implements AsyncDisposable {
   readonly draftTokens: number | 'auto';
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate;
+  readonly templateVariables: TemplateVariables;
 
-  private constructor(parts: Pick<Measured, 'opened' | 'drafters' | 'draftTokens' | 'tokenizer' | 'template'>) {
+  private constructor(
+    parts: Pick<Measured, 'opened' | 'drafters' | 'draftTokens' | 'tokenizer' | 'template' | 'templateVariables'>,
+  ) {
     this.opened = parts.opened;
     this.drafters = parts.drafters;
     this.draftTokens = parts.draftTokens;
     this.tokenizer = parts.tokenizer;
     this.template = parts.template;
+    this.templateVariables = parts.templateVariables;
   }
 
   /** @throws AppError naming what cannot be loaded and why */
   static async open(options: OpenMeasuredOptions): Promise<Measured> {
-    const { onProgress, signal, concurrency } = options;
+    const { onProgress, signal, concurrency, templateVariables = {} } = options;
+    if (options.drafters.some((words) => whatOf(words) === 'none')) {
+      throw new AppError('invalid_config', 'Expected drafters to measure, got none, which drafts nothing; leave it out');
+    }
     const [tokenizer, template] = await Promise.all([loadTokenizer(options.target), loadChatTemplate(options.target)]);
     const { target, drafters: chosen, weights, device, threads, maxContext, cacheDir } = options;
     const draftTokens = options.draftTokens ?? draftTokensOf(chosen[0] ?? '', target);
     const opened = await openEngine({
       ...{ target, drafters: chosen, weights, device, threads, maxContext, cacheDir },
       drafterModules: [],
+      finalTap: options.finalTap ?? [],
+      allowUnclaimed: options.allowUnclaimed ?? false,
       draftTokens,
       maxSequences: concurrency,
       maxRows: Math.max(256, concurrency * 16),
@@ -67,19 +83,15 @@ export class Measured implements AsyncDisposable {
       ...(signal === undefined ? {} : { signal }),
     });
     try {
-      if (opened.drafters.length === 0) {
-        throw new AppError(
-          'invalid_config',
-          `Expected a drafter to measure, got ${options.drafters.join(', ')}; name one with --drafter`,
-        );
-      }
       const drafters = await Promise.all(
-        opened.drafters.map(async ({ name, drafter }, i): Promise<OpenedDrafter> => {
-          const folder = drafterFolder(options.drafters[i] as string, options.target);
-          return { ...(await measuredDrafter(name, drafter, folder)), folder };
-        }),
+        opened.drafters.map(
+          async ({ name, drafter, folder = null }): Promise<OpenedDrafter> => ({
+            ...(await measuredDrafter(name, drafter, folder)),
+            folder,
+          }),
+        ),
       );
-      return new Measured({ opened, drafters, tokenizer, template, draftTokens });
+      return new Measured({ opened, drafters, tokenizer, template, draftTokens, templateVariables });
     } catch (error) {
       await opened.engine[Symbol.asyncDispose]();
       throw error;
@@ -94,7 +106,10 @@ export class Measured implements AsyncDisposable {
   /** @throws AppError `invalid_config` when fewer than two of them fit into the context */
   encode(prompts: readonly DiagnosisPrompt[]): FittingPrompts {
     const encoded = prompts.map((prompt) => {
-      const text = this.template.render(prompt.messages, { addGenerationPrompt: true });
+      const text = this.template.render(prompt.messages, {
+        addGenerationPrompt: true,
+        variables: this.templateVariables,
+      });
       return { ...prompt, promptTokens: this.tokenizer.encode(text, { addSpecialTokens: false }) };
     });
     return fittingPrompts(encoded, this.opened.target.facts.maxContext);
@@ -105,9 +120,14 @@ export class Measured implements AsyncDisposable {
   }
 }
 
+/** A drafter without the name before it. */
+function whatOf(words: string): string {
+  return /^[\w.-]+=(.+)$/.exec(words)?.[1] ?? words;
+}
+
 /** The folder that the words for a drafter mean; null for a drafter without one. */
 function drafterFolder(words: string, target: string): string | null {
-  const [, what = words] = /^[\w.-]+=(.+)$/.exec(words) ?? [];
+  const what = whatOf(words);
   if (what === 'dflash') return `${resolve(target)}-dflash`;
   return existsSync(what) ? resolve(what) : null;
 }
@@ -115,6 +135,6 @@ function drafterFolder(words: string, target: string): string | null {
 /** Whole drafts, where their length is known before loading. */
 function draftTokensOf(words: string, target: string): number | 'auto' {
   const folder = drafterFolder(words, target);
-  if (folder === null) return /(^|=)ngram$/.test(words) ? NGRAM_DEFAULTS.maxDraftTokens : 'auto';
-  return declaredFormat(folder).layout === null ? 'auto' : longestDraft(readDflashConfig(folder));
+  if (folder === null) return whatOf(words) === 'ngram' ? NGRAM_DEFAULTS.maxDraftTokens : 'auto';
+  return declaredFormat(folder).layout === null ? 'auto' : longestDraft(readDflashConfig(folder, ANY_CONFIG));
 }

@@ -37,6 +37,8 @@ export interface OpenDrafterProbeOptions {
   readonly target: BorrowedTarget;
   readonly features: FeatureSource;
   readonly cacheDir: string | null;
+  /** Accept tensors that nothing here knows; default: no. */
+  readonly allowUnclaimed?: boolean;
   /** Changes copies of the drafter's own tensors of 32-bit floats in place; default: nothing. */
   readonly changeWeights?: (name: string, values: Float32Array) => void;
   readonly signal?: AbortSignal;
@@ -89,7 +91,7 @@ export class DrafterProbe implements Disposable {
     const own = ownTables(config, checkpoint);
     refuseMismatch(config, target, own, folder);
     const plan = planDflashWeights(config, own);
-    refuseUnclaimed(checkpoint, plan, folder, { besides: own.ids });
+    refuseUnclaimed(checkpoint, plan, folder, { besides: own.ids, allowUnclaimed: options.allowUnclaimed ?? false });
     const common = {
       format,
       ...(options.cacheDir === null ? {} : { outDir: options.cacheDir }),

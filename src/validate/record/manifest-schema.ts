@@ -11,6 +11,10 @@ export const conditionsSchema = z.object({
   tokenizerSha256: z.string(),
   /** The Jinja source that prompts were rendered with. */
   chatTemplate: z.string(),
+  /** Its variables, beside the messages. */
+  chatTemplateKwargs: z.record(z.string(), z.unknown()),
+  /** Which user turns were answered. */
+  turns: z.enum(['all', 'last']),
   eosTokenIds: z.array(count),
   layers: count,
   hiddenSize: count,
@@ -29,6 +33,8 @@ export const shardSchema = z.object({
   rows: count,
   /** Of the sequences, in their order. */
   ids: z.array(z.string()),
+  /** sha256 of the messages of each one's conversation, as the prompt file has them. */
+  prompts: z.array(z.string()),
 });
 
 export const manifestSchema = z.object({
@@ -38,6 +44,8 @@ export const manifestSchema = z.object({
   conditions: conditionsSchema,
   /** False while prompts are missing. */
   complete: z.boolean(),
+  /** Ids of sequences, in the order in which they came up, whose prompts leave no room for an answer in the context. */
+  skipped: z.array(z.string()),
   shards: z.array(shardSchema),
 });
 

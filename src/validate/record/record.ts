@@ -1,4 +1,5 @@
 /** Training data of the very target that is served: its own answers, with what a drafter taps of every row. */
+import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { AbortedError } from '../../core/aborted-error.ts';
 import { AppError } from '../../core/app-error.ts';
@@ -10,20 +11,24 @@ import type { Target } from '../../target/target.ts';
 import { loadChatTemplate } from '../../text/chat-template.ts';
 import { readChatTemplateSource } from '../../text/chat-template-source.ts';
 import { loadTokenizer } from '../../text/tokenizer.ts';
+import type { TemplateVariables } from '../measure/open-measured.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
+import { promptSeed } from '../recording/prompt-seed.ts';
 import { folderDigest } from '../report/provenance.ts';
 import { Conversation, type Turns } from './conversation.ts';
 import type { Manifest, Precision } from './manifest-schema.ts';
 import { RecordedTurn } from './recorded-turn.ts';
 import { type FinishedSequence, ShardWriter } from './shard-writer.ts';
 
-export interface RecordOptions extends Pick<LoadTargetOptions, 'cacheDir' | 'maxContext'> {
+export interface RecordOptions extends Pick<LoadTargetOptions, 'cacheDir' | 'maxContext' | 'allowUnclaimed'> {
   readonly runtime: OnnxRuntime;
   readonly device: Device;
   readonly target: string;
   readonly weights: LoadTargetOptions['format'];
   readonly prompts: readonly DiagnosisPrompt[];
   readonly turns: Turns;
+  /** For the chat template; default: none. */
+  readonly templateVariables?: TemplateVariables;
   /** Ids of layers, as drafters name them. */
   readonly taps: readonly number[];
   readonly lastHiddenState: boolean;
@@ -79,6 +84,7 @@ export async function record(options: RecordOptions): Promise<RecordSummary> {
     maxRows: options.maxRows,
     taps: [...tensors.keys()],
     cacheDir: options.cacheDir,
+    allowUnclaimed: options.allowUnclaimed ?? false,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
   try {
@@ -92,6 +98,8 @@ export async function record(options: RecordOptions): Promise<RecordSummary> {
         target: { folder: basename(folder), sha256: await folderDigest(folder), weights: options.weights },
         tokenizerSha256: tokenizer.sha256,
         chatTemplate: source.templates.get('default') ?? '',
+        chatTemplateKwargs: options.templateVariables ?? {},
+        turns: options.turns,
         eosTokenIds: [...facts.eosTokenIds],
         layers,
         hiddenSize: facts.hiddenSize,
@@ -104,7 +112,9 @@ export async function record(options: RecordOptions): Promise<RecordSummary> {
       options.resume,
     );
     const render = (messages: NonNullable<ReturnType<Conversation['next']>>) =>
-      tokenizer.encode(template.render(messages, { addGenerationPrompt: true }), { addSpecialTokens: false });
+      tokenizer.encode(template.render(messages, { addGenerationPrompt: true, variables: options.templateVariables ?? {} }), {
+        addSpecialTokens: false,
+      });
     const decode = (tokens: readonly number[]) => tokenizer.decode(tokens, { skipSpecialTokens: true });
     return await recordAll({ options, target, tensors, writer, render, decode });
   } finally {
@@ -123,28 +133,29 @@ interface Parts {
 
 interface Active {
   readonly conversation: Conversation;
-  /** Place among the prompts: part of the seed. */
-  readonly place: number;
+  /** Digest of its messages. */
+  readonly prompt: string;
   readonly finished: FinishedSequence[];
   turn: RecordedTurn;
 }
 
-/** Room between the seeds of two runs. */
-const SEEDS = 1_000_000_000n;
-
 async function recordAll({ options, target, tensors, writer, render, decode }: Parts): Promise<RecordSummary> {
   const { signal, prompts } = options;
-  const recorded = new Set([...writer.recorded()].map((id) => id.split('#')[0] as string));
-  const waiting = prompts.flatMap((prompt, place) => (recorded.has(prompt.id) ? [] : [{ prompt, place }]));
+  const waiting = missing(prompts, writer, options.out);
   const sums = { sequences: 0, rows: 0, answerTokens: 0, stepMs: 0 };
   let done = prompts.length - waiting.length;
   let active: Active[] = [];
   const started = performance.now();
-  const open = (conversation: Conversation, place: number): RecordedTurn | null => {
+  /** @returns null when no turn is left, or none that leaves room for an answer */
+  const open = (conversation: Conversation): RecordedTurn | null => {
     const messages = conversation.next();
-    const promptTokens = messages === null ? [] : render(messages);
-    if (promptTokens.length === 0 || promptTokens.length >= target.facts.maxContext) return null;
-    const seed = BigInt(options.seed) * SEEDS + BigInt(place);
+    if (messages === null) return null;
+    const promptTokens = render(messages);
+    if (promptTokens.length === 0 || promptTokens.length >= target.facts.maxContext) {
+      writer.skip(conversation.turnId);
+      return null;
+    }
+    const seed = promptSeed(options.seed, conversation.id);
     const sampling = { temperature: options.temperature, topP: 1, topK: 0, minP: 0, seed };
     return new RecordedTurn({
       target,
@@ -166,9 +177,9 @@ async function recordAll({ options, target, tensors, writer, render, decode }: P
       while (active.length < target.maxSequences) {
         const next = waiting.shift();
         if (next === undefined) break;
-        const conversation = new Conversation(next.prompt, options.turns);
-        const turn = open(conversation, next.place);
-        if (turn !== null) active.push({ conversation, place: next.place, finished: [], turn });
+        const conversation = new Conversation(next, options.turns);
+        const turn = open(conversation);
+        if (turn !== null) active.push({ conversation, prompt: promptDigest(next), finished: [], turn });
         else options.onProgress?.(++done, prompts.length);
       }
       if (active.length === 0) break;
@@ -190,6 +201,7 @@ async function recordAll({ options, target, tensors, writer, render, decode }: P
         turn.dispose();
         entry.finished.push({
           id: conversation.turnId,
+          prompt: entry.prompt,
           tokens: turn.tokens,
           promptLength: turn.promptLength,
           chunks: turn.chunks,
@@ -197,7 +209,7 @@ async function recordAll({ options, target, tensors, writer, render, decode }: P
         sums.rows += turn.tokens.length;
         sums.answerTokens += turn.tokens.length - turn.promptLength;
         conversation.answer(decode(turn.answer));
-        const following = open(conversation, entry.place);
+        const following = open(conversation);
         if (following === null) close(entry);
         else going.push({ ...entry, turn: following });
       }
@@ -212,6 +224,29 @@ async function recordAll({ options, target, tensors, writer, render, decode }: P
     for (const { turn } of active) turn.dispose();
   }
   return { manifest: writer.manifest, ...sums, totalMs: performance.now() - started };
+}
+
+/**
+ * Prompts that are not recorded yet.
+ * @throws AppError `invalid_config` when one of that id was, and is another one
+ */
+function missing(prompts: readonly DiagnosisPrompt[], writer: ShardWriter, out: string): DiagnosisPrompt[] {
+  const recorded = new Map([...writer.recorded()].map(([id, prompt]) => [id.split('#')[0] as string, prompt]));
+  return prompts.filter((prompt) => {
+    const known = recorded.get(prompt.id);
+    if (known !== undefined && known !== promptDigest(prompt)) {
+      throw new AppError(
+        'invalid_config',
+        `Expected the prompts that the recording in ${out} was made from, got another one under the id ${prompt.id}; ` +
+          'rename it, or choose another --out',
+      );
+    }
+    return known === undefined;
+  });
+}
+
+function promptDigest({ messages }: DiagnosisPrompt): string {
+  return createHash('sha256').update(JSON.stringify(messages)).digest('hex');
 }
 
 /** Every sequence gets a row; the rest goes to prompts in order. */

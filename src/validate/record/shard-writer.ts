@@ -14,6 +14,8 @@ export const MANIFEST_FILE = 'manifest.json';
 /** A sequence with its rows. */
 export interface FinishedSequence extends Pick<RecordedTurn, 'tokens' | 'promptLength' | 'chunks'> {
   readonly id: string;
+  /** Digest of the messages of its conversation. */
+  readonly prompt: string;
 }
 
 /** Writes while the caller goes on; a shard is in the manifest when it is on the disk. */
@@ -68,6 +70,7 @@ export class ShardWriter {
       conventions: { ...CONVENTIONS },
       conditions,
       complete: false,
+      skipped: [],
       shards: [],
     };
     return new ShardWriter(folder, tensors, shardRows, manifest);
@@ -77,9 +80,14 @@ export class ShardWriter {
     return this.#manifest;
   }
 
-  /** Ids of the sequences that are on the disk. */
-  recorded(): ReadonlySet<string> {
-    return new Set(this.#manifest.shards.flatMap(({ ids }) => ids));
+  /** Digests of the prompts of the sequences that are on the disk, by the sequences' ids. */
+  recorded(): ReadonlyMap<string, string> {
+    return new Map(this.#manifest.shards.flatMap(({ ids, prompts }) => ids.map((id, i) => [id, prompts[i] ?? ''] as const)));
+  }
+
+  /** Notes a sequence that cannot be recorded. */
+  skip(id: string): void {
+    this.#manifest = { ...this.#manifest, skipped: [...new Set([...this.#manifest.skipped, id])] };
   }
 
   /** @param sequences that belong together: a recording has all of them or none */
@@ -133,7 +141,11 @@ export class ShardWriter {
         for (const { chunks } of sequences) await sink(name, Buffer.concat(chunks.get(name) ?? []));
       }
     });
-    const shard = { file, sequences: sequences.length, rows, ids: sequences.map(({ id }) => id) };
+    const shard = {
+      ...{ file, sequences: sequences.length, rows },
+      ids: sequences.map(({ id }) => id),
+      prompts: sequences.map(({ prompt }) => prompt),
+    };
     this.#manifest = { ...this.#manifest, shards: [...this.#manifest.shards, shard] };
     this.#save();
   }

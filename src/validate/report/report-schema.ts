@@ -208,6 +208,7 @@ export const settingsSchema = z.object({
   concurrency: count,
   maxTokens: count,
   temperatures: z.array(z.number()).min(1),
+  chatTemplateKwargs: z.record(z.string(), z.unknown()),
   seed: count,
   draftTokens: z.union([count, z.literal('auto')]),
   /** The longest draft. */

@@ -91,11 +91,11 @@ export async function watchRuns(options: WatchOptions): Promise<Watched> {
 
 /** What figures depend on, apart from the checkpoint. */
 async function conditionsOf(options: WatchOptions): Promise<string> {
-  const { prompts, maxTokens, temperature, seed, weights, device, maxContext } = options;
+  const { prompts, maxTokens, temperature, seed, weights, device, maxContext, finalTap, templateVariables } = options;
   return JSON.stringify({
     target: await folderDigest(options.target),
     prompts: createHash('sha256').update(JSON.stringify(prompts)).digest('hex'),
-    ...{ maxTokens, temperature, seed, weights, device, maxContext },
+    ...{ maxTokens, temperature, seed, weights, device, maxContext, finalTap, templateVariables },
   });
 }
 

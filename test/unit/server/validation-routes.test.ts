@@ -134,6 +134,16 @@ describe('requests', () => {
     });
   });
 
+  test('have variables of the chat template, and prompts that can be told apart', async () => {
+    const { app, runs } = setUp();
+    const prompts = [{ id: 'a', prompt: 'x' }, { prompt: 'y' }];
+    const twice = { prompts: [...prompts, { id: 'line-2', prompt: 'z' }] };
+    const refused = await post(app, '/v1/drafters/b/validate', twice, { headers });
+    expect([refused.status, (await errorOf(refused)).message]).toEqual([400, expect.stringMatching(/different ids/)]);
+    await start(app, '/v1/drafters/b/validate', { prompts, chat_template_kwargs: { enable_thinking: false } });
+    expect(runs[0]?.task).toMatchObject({ prompts, settings: { chat_template_kwargs: '{"enable_thinking":false}' } });
+  });
+
   test('compare drafters by name', async () => {
     const { app, runs } = setUp();
     await start(app, '/v1/drafters/compare', { drafters: ['b', 'a'], margin: 0.1 });

@@ -3,8 +3,8 @@ import { ChatTemplate } from '../../../src/text/chat-template.ts';
 import { promptForms } from '../../../src/validate/evidence/prompt-forms.ts';
 
 const messages = [{ role: 'user', content: 'Hi' }];
-const forms = (source: string) =>
-  promptForms(new ChatTemplate({ templates: new Map([['default', source]]), specialTokens: {} }), messages);
+const forms = (source: string, variables = {}) =>
+  promptForms(new ChatTemplate({ templates: new Map([['default', source]]), specialTokens: {} }), messages, variables);
 /** As Qwen3's: thinking is on unless it is switched off. */
 const SWITCHED =
   '{{ messages[0].content }}|{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% endif %}';
@@ -21,6 +21,11 @@ describe('prompt forms', () => {
         .filter(({ fault }) => fault === 'thinking-mode')
         .map(({ name }) => name),
     ).toEqual(['enable_thinking true']);
+  });
+
+  it('have thinking on where prompts are served with it off', () => {
+    const switched = forms(SWITCHED, { enable_thinking: false }).filter(({ fault }) => fault === 'thinking-mode');
+    expect(switched.map(({ name, write }) => [name, write(messages)])).toEqual([['enable_thinking true', 'Hi|']]);
   });
 
   it('are the plain ones alone where it does not', () => {

@@ -27,7 +27,7 @@ function declaredWith(blockSize: number): Assumption {
     blockShift: 0,
     contextEdge: 0,
     attention: [{ causal: false, window: null }],
-    rope: { dim: 8, theta: 1e4, scaling: { type: 'default' } } as Assumption['rope'],
+    rope: { dims: 8, theta: 1e4, scaling: { type: 'default' } },
     tapPrecision: 'f32',
   };
 }

@@ -68,6 +68,8 @@ describe('shards', () => {
     target: { folder: 't', sha256: 'a', weights: 'f32' },
     tokenizerSha256: 'b',
     chatTemplate: '',
+    chatTemplateKwargs: {},
+    turns: 'all',
     eosTokenIds: [2],
     layers: 4,
     hiddenSize: 2,
@@ -81,6 +83,7 @@ describe('shards', () => {
   const sequence = (id: string, length: number): FinishedSequence => ({
     id,
     tokens: Array.from({ length }, (_, i) => i),
+    prompt: `of ${id}`,
     promptLength: 1,
     chunks: new Map(TENSORS.map((name) => [name, [encodeRows(new Float32Array(2 * length), 'f32')]])),
   });
@@ -118,9 +121,11 @@ describe('shards', () => {
     expect(() => ShardWriter.open(folder, TENSORS, 1, conditions, false)).toThrow(/--resume/);
     expect(() => ShardWriter.open(folder, TENSORS, 1, { ...conditions, precision: 'bf16' }, true)).toThrow(/another --out/);
     const second = ShardWriter.open(folder, TENSORS, 1, conditions, true);
-    expect([...second.recorded()]).toEqual(['a']);
+    expect([...second.recorded()]).toEqual([['a', 'of a']]);
+    second.skip('long');
     second.add([sequence('b', 2)]);
     await second.finish(true);
+    expect(readManifest(folder)?.skipped).toEqual(['long']);
     expect(readManifest(folder)?.shards.map(({ file }) => file)).toEqual([
       'shard-00000.safetensors',
       'shard-00001.safetensors',

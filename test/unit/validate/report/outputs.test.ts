@@ -52,6 +52,7 @@ function report(
       concurrency: 8,
       maxTokens: 6,
       temperatures: [0],
+      chatTemplateKwargs: {},
       seed: 0,
       draftTokens: 2,
       maxDraftTokens: 2,
