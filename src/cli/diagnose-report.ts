@@ -1,5 +1,6 @@
 /** A diagnosis as people read it. */
 import type { Diagnosis, Finding, ProbeReport } from '../validate/diagnosis.ts';
+import { leftOut } from '../validate/report/left-out.ts';
 
 const WIDTH = 110;
 /** Probes in the table: those that gained most and those that lost most are the telling ones. */
@@ -14,6 +15,9 @@ export function formatDiagnosis(diagnosis: Diagnosis): string {
     '',
     ...findings.flatMap(formatFinding),
     ...notes.flatMap(({ note, evidence }) => [...wrap(`note: ${note}`, ''), ...wrap(evidence, '      '), '']),
+    ...[leftOut({ tooLong: recorded.tooLong, count: recorded.prompts }) ?? []]
+      .flat()
+      .flatMap((line) => [...wrap(line, ''), '']),
     `Acceptance as declared, ${recorded.prompts} prompts, ${recorded.tokens} answer tokens:`,
     `  tokens per round     ${acceptance.servedTau.value.toFixed(2)}  (95 % interval ${acceptance.servedTau.low.toFixed(2)} to ${acceptance.servedTau.high.toFixed(2)})`,
     `  teacher forced       ${acceptance.forcedTau.value.toFixed(2)}`,

@@ -76,14 +76,12 @@ describe('a checkpoint', () => {
     expect([third.measured, third.watch.points.length]).toEqual([[], 3]);
   });
 
-  it('is measured without prompts that fill the context, which is said once', async () => {
+  it('is measured without prompts that fill the context, and says which', async () => {
     write(100);
-    write(200);
     const endless = { id: 'endless', category: 'x', messages: [{ role: 'user', content: 'once more '.repeat(100) }] };
     const prompts = [...readPrompts(PROMPTS, { limit: 2, seed: 0 }), endless];
-    const { complaints, watch: points } = await watch({ prompts, maxContext: 128 });
-    expect(complaints).toEqual([expect.stringMatching(/left out, as they fill the context: endless$/)]);
-    expect(points.points.map((point) => point.prompts.length)).toEqual([2, 2]);
+    const { watch: points } = await watch({ prompts, maxContext: 128 });
+    expect(points.points.map((point) => [point.prompts.length, point.tooLong])).toEqual([[2, ['endless']]]);
   });
 
   it('is measured again when it was written again', async () => {
