@@ -24,14 +24,14 @@ const commands = [...GUIDE.matchAll(/```sh\n([\s\S]*?)```/g)]
       .trim()
       .split('\n'),
   )
-  .filter((command) => !command.startsWith('curl'));
+  .filter((command) => !/^(curl|blockdraft serve) /.test(command));
 
 /** The same command with small limits. */
 function shortened(command: string): string {
   return command
     .replace(/--limit \d+/, '--limit 2')
     .replace(/--max-tokens \d+/, '--max-tokens 6')
-    .replace(/^blockdraft validate(?!.*--speed-prompts)/, '$& --speed-prompts 1');
+    .replace(/^blockdraft validate(?!.*--(speed-prompts|watch))/, '$& --speed-prompts 1');
 }
 
 function run(command: string): Promise<{ readonly code: number | null; readonly output: string }> {
