@@ -73,12 +73,15 @@ class CostCurve {
   readonly #points: readonly CostPoint[];
 
   constructor(points: readonly CostPoint[]) {
-    // A measurement may find more rows cheaper by chance; a model that believes it would ask for them.
-    let least = 0;
-    this.#points = points.map(({ rows, ms }) => {
-      least = Math.max(least, ms);
-      return { rows, ms: least };
-    });
+    // Whatever disturbs a measurement makes it longer, so fewer rows never cost more than more rows were measured to.
+    let most = Number.POSITIVE_INFINITY;
+    this.#points = points
+      .toReversed()
+      .map(({ rows, ms }) => {
+        most = Math.min(most, ms);
+        return { rows, ms: most };
+      })
+      .toReversed();
   }
 
   /** What the least number of rows costs, and what the others cost beyond it. */
