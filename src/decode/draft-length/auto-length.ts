@@ -109,7 +109,7 @@ export class AutoLength implements LengthPolicy {
 
   /** The sequences whose drafts, made together, are worth more than making them costs. */
   #worthDrafting(able: readonly Candidate[], decoding: number): readonly Candidate[] {
-    // A first draft tells more than any guess.
+    // First drafts tell more than any guess.
     if (able.some(({ value }) => value === null)) return able;
     const sorted = able.toSorted((a, b) => (b.value as number) - (a.value as number));
     const msPerToken = 1 / this.#tokensPerMs(decoding);

@@ -3,11 +3,19 @@ import type { Sequence } from '../sequence.ts';
 import { ofNearestCount } from './nearest-count.ts';
 
 /** Drafts of its own that a sequence needs to count as much as what is typical. */
-const TYPICAL_WEIGHT = 4;
+const TYPICAL_WEIGHT = 8;
+/** Drafts that a number of sequences needs before anything is believed of it: a few unlucky ones would end drafting for long. */
+const FIRST_DRAFTS = 16;
+/**
+ * Tokens that a sequence is believed to be better than others until it has had a few drafts of its own, as texts differ: about
+ * as much as their drafts do. Where drafts are far from paying it changes nothing.
+ */
+const OPTIMISM = 0.1;
+const OWN_FIRST_DRAFTS = 4;
 /** Older drafts of a sequence fade: text changes. */
-const FORGET = 0.98;
+const FORGET = 0.99;
 /** Share of the newest draft in what is typical, once there were many. */
-const TYPICAL_RATE = 0.08;
+const TYPICAL_RATE = 0.02;
 /** Drafts that the usual length, the median, is looked for in: the few longer ones would not pay for all. */
 const REACH_DRAFTS = 16;
 
@@ -32,12 +40,12 @@ export class DraftValue {
   readonly #typical = new Map<number, Typical>();
   readonly #experience = new WeakMap<Sequence, Experience>();
 
-  /** Expected value of a draft for a sequence; null when nothing is known yet of any. */
+  /** Expected value of a draft for a sequence; null when too little is known yet of any. */
   of(sequence: Sequence, decoding: number): number | null {
     const typical = ofNearestCount(this.#typical, decoding);
-    if (typical === null) return null;
+    if (typical === null || (this.#typical.get(decoding)?.drafts ?? 0) < FIRST_DRAFTS) return null;
     const { sum, weight } = this.#experience.get(sequence) ?? { sum: 0, weight: 0 };
-    return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight);
+    return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight) + (weight < OWN_FIRST_DRAFTS ? OPTIMISM : 0);
   }
 
   /** Drafts of a sequence's own, the older ones faded. */
