@@ -2,8 +2,8 @@
  * Throughput of several clients at once: plain decoding, each fixed draft length, and `auto`, by kind of prompt.
  *
  * A machine that slows down for seconds makes single runs differ by a third, so each run of a variant lies between two
- * plain ones and is compared with their mean; figures are medians of such ratios, with their quartiles. Before a cell is
- * measured every variant has run once in it, as `auto` goes on learning.
+ * plain ones and is compared with their mean; figures are medians of such ratios, with their quartiles. Every variant
+ * has run in a cell before it is measured, as `auto` learns from what it serves.
  *
  *   npx tsx bench/concurrency.ts [--clients 1,2,4,8] [--tokens 40] [--repeats 6] [--kinds …] [--lengths 1,2,3] [--out file]
  */
@@ -33,6 +33,7 @@ const { values: flags } = parseArgs({
 });
 const clients = flags.clients.split(',').map(Number);
 const maxTokens = Number(flags.tokens);
+const WARM_UP_RUNS = 3;
 
 /** Time between steps in which all clients decode, everything between them included, and what was emitted in it. */
 interface Window {
@@ -135,7 +136,7 @@ interface Cell {
 
 async function measureCell(kind: string, width: number): Promise<Cell> {
   const [plainVariant, ...others] = variants as [(typeof variants)[number], ...(typeof variants)[number][]];
-  for (const variant of variants) await measure(variant, kind, width);
+  for (let run = 0; run < WARM_UP_RUNS; run++) for (const variant of variants) await measure(variant, kind, width);
   const cell: Cell = { kind, clients: width, plain: [], overPlain: new Map(others.map(({ name }) => [name, []])) };
   let before = await measure(plainVariant, kind, width);
   cell.plain.push(before);

@@ -15,7 +15,7 @@ const OWN_FIRST_DRAFTS = 4;
 /** Older drafts of a sequence fade: text changes. */
 const FORGET = 0.99;
 /** Share of the newest draft in what is typical, once there were many. */
-const TYPICAL_RATE = 0.02;
+const TYPICAL_RATE = 0.04;
 /** Drafts that the usual length, the median, is looked for in: the few longer ones would not pay for all. */
 const REACH_DRAFTS = 16;
 

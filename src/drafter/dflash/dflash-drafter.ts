@@ -12,7 +12,7 @@ import type { WeightTensors } from '../../onnx/weight-tensors.ts';
 import type { BorrowedTarget } from '../borrowed-target.ts';
 import { type Drafter, type DraftRequest, type DraftState, type ForkedState, NO_PROPOSAL, type Proposal } from '../drafter.ts';
 import { walkLattice } from './candidate-lattice.ts';
-import { MOST_DEFERRED_ROWS, type Taps } from './deferred-rows.ts';
+import { RowBuffers, type Taps } from './deferred-rows.ts';
 import { type DflashConfig, firstDraftingSlot, longestDraft } from './dflash-config.ts';
 import { buildDflashGraph, type DflashGraphOptions, DRAFT_IO } from './dflash-graph.ts';
 import { DflashState } from './dflash-state.ts';
@@ -49,6 +49,7 @@ export class DflashDrafter implements Drafter {
   readonly #pool: CachePool;
   readonly #idle: CacheTensors;
   readonly #tensors: StepTensors;
+  readonly #rowBuffers: RowBuffers;
   #activations: DraftActivations | null = null;
   /** Window of the layers that need a bias; a config has one window for all its sliding layers. */
   readonly #biasWindow: number | null;
@@ -62,8 +63,8 @@ export class DflashDrafter implements Drafter {
     const { layers, kvHeads, headDim } = config;
     const shape = { layers, kvHeads, headDim, type: parts.graph.precision.compute };
     this.bytesPerPosition = CacheTensors.bytesPerPosition(shape);
-    const rowBytes = new Set(config.taps).size * config.targetHidden * Float32Array.BYTES_PER_ELEMENT;
-    this.bytesPerSequence = MOST_DEFERRED_ROWS * rowBytes;
+    this.#rowBuffers = new RowBuffers(config.taps, config.targetHidden);
+    this.bytesPerSequence = this.#rowBuffers.bytes;
     // How many sequences there are is the host's to limit, which may keep some that have ended.
     this.#pool = new CachePool(runtime, shape, target.maxContext + config.blockSize, Number.POSITIVE_INFINITY);
     this.#idle = new CachePool(runtime, shape, 2, 1).open().tensors;
@@ -96,14 +97,14 @@ export class DflashDrafter implements Drafter {
   }
 
   open(): DraftState {
-    return new DflashState(this.#pool.open(), this.taps);
+    return new DflashState(this.#pool.open(), this.#rowBuffers);
   }
 
   fork(state: DraftState, length: Position): ForkedState {
     if (!(state instanceof DflashState)) throw new AppError('internal', 'The state to fork is one of another drafter');
     const cache = this.#pool.open();
     cache.copyFrom(state.cache, Math.min(length, state.cache.length));
-    const fork = new DflashState(cache, this.taps);
+    const fork = new DflashState(cache, this.#rowBuffers);
     return { state: fork, length: cache.length + fork.takeContext(state, length - cache.length) };
   }
 

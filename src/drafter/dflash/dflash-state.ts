@@ -2,7 +2,7 @@
 import { AppError } from '../../core/app-error.ts';
 import type { PooledCache } from '../../model/kv-cache.ts';
 import type { CommittedRows, DraftState } from '../drafter.ts';
-import { copyRows, DeferredRows, MOST_DEFERRED_ROWS, type Taps } from './deferred-rows.ts';
+import { copyRows, DeferredRows, MOST_DEFERRED_ROWS, type RowBuffers, type Taps } from './deferred-rows.ts';
 
 /**
  * Keys and values of the context, and rows that are still to be turned into some: those of the last target step, and
@@ -14,10 +14,9 @@ export class DflashState implements DraftState {
   #pendingRows: number[] = [];
   readonly #deferred: DeferredRows;
 
-  /** @param taps layers that the drafter looks at */
-  constructor(cache: PooledCache, taps: readonly number[]) {
+  constructor(cache: PooledCache, buffers: RowBuffers) {
     this.cache = cache;
-    this.#deferred = new DeferredRows(taps);
+    this.#deferred = new DeferredRows(buffers);
   }
 
   get pendingRows(): readonly number[] {
@@ -100,6 +99,7 @@ export class DflashState implements DraftState {
   }
 
   [Symbol.dispose](): void {
+    this.#deferred.clear();
     this.cache[Symbol.dispose]();
   }
 
