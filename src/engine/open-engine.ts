@@ -3,6 +3,7 @@
 import { realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
+import { orAbandon } from '../core/or-abandon.ts';
 import { AutoLength } from '../decode/draft-length/auto-length.ts';
 import type { CostModel } from '../decode/draft-length/cost-model.ts';
 import { FIXED_LENGTH } from '../decode/draft-length/fixed-length.ts';
@@ -31,7 +32,6 @@ import { GuardedDrafter } from './guarded-drafter.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
 import { loadReplacement } from './load-replacement.ts';
 import { measureCosts } from './measure-costs.ts';
-import { orAbandon } from './or-abandon.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
 

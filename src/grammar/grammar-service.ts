@@ -5,6 +5,7 @@
 import { AbortedError } from '../core/aborted-error.ts';
 import { AppError } from '../core/app-error.ts';
 import { DisposedError } from '../core/disposed-error.ts';
+import { orAbandon } from '../core/or-abandon.ts';
 import type { TokenId } from '../core/token.ts';
 import type { AnswerStructure } from '../core/token-rules.ts';
 import type { LogitsProcessor } from '../sampling/logits-processor.ts';
@@ -84,7 +85,8 @@ export class GrammarService implements AsyncDisposable {
     if (entry.fault !== null) throw entry.fault;
     const release = this.#hold(entry);
     try {
-      const host = await unlessAborted(entry.compiled, signal);
+      const { compiled } = entry;
+      const host = await (signal === undefined ? compiled : orAbandon('Compiling a structure', compiled, signal));
       return { structure: enforced, key, host, [Symbol.dispose]: release };
     } catch (error) {
       release();
@@ -261,18 +263,3 @@ const NAMES: Readonly<Record<AnswerStructure['kind'], string>> = {
   grammar: 'grammar',
   'structural-tag': 'structural tag',
 };
-
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await work;
-  let onAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(new AbortedError('Compiling a structure', signal.reason));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}

@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { orAbandon } from '../../../src/engine/or-abandon.ts';
+import { orAbandon } from '../../../src/core/or-abandon.ts';
 import { within } from '../../support/labelled-timeout.ts';
-import { NEVER } from './engine-fixture.ts';
 
 const endless = new Promise<never>(() => undefined);
+const NEVER = new AbortController().signal;
 const LONG_MS = 60_000;
 
 describe('work that may be left alone', () => {
