@@ -1,10 +1,11 @@
 /** Shards of a recording and their manifest. */
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesOf } from '../../checkpoint/file-io.ts';
 import { writeSafetensors } from '../../checkpoint/safetensors-writer.ts';
 import type { TensorSpec } from '../../checkpoint/tensor-location.ts';
 import { AppError } from '../../core/app-error.ts';
+import { replaceFile } from '../replace-file.ts';
 import { DTYPES } from './encode-rows.ts';
 import { CONVENTIONS, type Conditions, type Manifest, manifestSchema } from './manifest-schema.ts';
 import type { RecordedTurn } from './recorded-turn.ts';
@@ -151,9 +152,7 @@ export class ShardWriter {
   }
 
   #save(): void {
-    const file = join(this.#folder, MANIFEST_FILE);
-    writeFileSync(`${file}.tmp`, `${JSON.stringify(this.#manifest, null, 2)}\n`);
-    renameSync(`${file}.tmp`, file);
+    replaceFile(join(this.#folder, MANIFEST_FILE), `${JSON.stringify(this.#manifest, null, 2)}\n`);
   }
 }
 

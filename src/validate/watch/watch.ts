@@ -1,9 +1,10 @@
 /** Measures the checkpoints of training runs as they appear. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '../../core/app-error.ts';
+import { replaceFile } from '../replace-file.ts';
 import type { Thresholds } from '../report/gates.ts';
 import { folderDigest } from '../report/provenance.ts';
 import { type Checkpoint, findCheckpoints } from './checkpoints.ts';
@@ -145,16 +146,10 @@ function save(
     gates: checkNewest(runs, points, options.thresholds),
   } satisfies Watch);
   if (options.out !== null) {
-    write(join(options.out, 'watch.json'), `${JSON.stringify(watch)}\n`);
-    write(join(options.out, 'watch.html'), watchHtml(watch));
+    replaceFile(join(options.out, 'watch.json'), `${JSON.stringify(watch)}\n`);
+    replaceFile(join(options.out, 'watch.html'), watchHtml(watch));
   }
   return watch;
-}
-
-/** Whoever reads it, the next start included, finds the old one or the new one. */
-function write(file: string, content: string): void {
-  writeFileSync(`${file}.part`, content);
-  renameSync(`${file}.part`, file);
 }
 
 /** Points of an earlier watch over the same runs. */
