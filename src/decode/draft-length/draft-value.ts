@@ -40,10 +40,10 @@ export class DraftValue {
   readonly #typical = new Map<number, Typical>();
   readonly #experience = new WeakMap<Sequence, Experience>();
 
-  /** Expected value of a draft for a sequence; null when too little is known yet of any. */
+  /** Expected value of a draft for a sequence; null when too little is known yet of so many at once. */
   of(sequence: Sequence, decoding: number): number | null {
-    const typical = ofNearestCount(this.#typical, decoding);
-    if (typical === null || (this.#typical.get(decoding)?.drafts ?? 0) < FIRST_DRAFTS) return null;
+    const typical = this.#typical.get(decoding);
+    if (typical === undefined || typical.drafts < FIRST_DRAFTS) return null;
     const { sum, weight } = this.#experience.get(sequence) ?? { sum: 0, weight: 0 };
     return (TYPICAL_WEIGHT * typical.value + sum) / (TYPICAL_WEIGHT + weight) + (weight < OWN_FIRST_DRAFTS ? OPTIMISM : 0);
   }

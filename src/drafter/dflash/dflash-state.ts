@@ -53,8 +53,7 @@ export class DflashState implements DraftState {
   /** Keeps copies of the pending rows, if they are few and lie in host memory; else false, and nothing is done. */
   defer(): boolean {
     if (this.#pendingTaps === null) return this.#pendingRows.length === 0;
-    const tensors = [...this.#pendingTaps.values()];
-    if (this.waitingRows > MOST_DEFERRED_ROWS || tensors.some(({ placement }) => placement === 'device')) return false;
+    if (this.waitingRows > MOST_DEFERRED_ROWS || !onHost(this.#pendingTaps)) return false;
     this.#deferred.append(this.#pendingTaps, this.#pendingRows);
     this.#clearPending();
     return true;
@@ -68,8 +67,7 @@ export class DflashState implements DraftState {
     const limit = Math.min(most, MOST_DEFERRED_ROWS);
     this.#deferred.copyFrom(from.#deferred, limit);
     const taps = from.#pendingTaps;
-    const onHost = taps !== null && [...taps.values()].every(({ placement }) => placement !== 'device');
-    if (onHost) this.#deferred.append(taps, from.#pendingRows.slice(0, limit - this.#deferred.count));
+    if (taps !== null && onHost(taps)) this.#deferred.append(taps, from.#pendingRows.slice(0, limit - this.#deferred.count));
     return this.#deferred.count;
   }
 
@@ -107,4 +105,9 @@ export class DflashState implements DraftState {
     this.#pendingRows = [];
     this.#pendingTaps = null;
   }
+}
+
+/** Only there rows can be copied without a run. */
+function onHost(taps: Taps): boolean {
+  return [...taps.values()].every(({ placement }) => placement !== 'device');
 }

@@ -50,7 +50,7 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
       kind: 'validate',
       drafters,
       prompts,
-      settings: { ...settingsOf(settings), ...outputOf(folders, out) },
+      settings: withOutput(folders, settings, out),
     });
   });
   app.post('/v1/drafters/:name/diagnose', async (context) => {
@@ -70,7 +70,7 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
       kind: 'record',
       drafters: [drafter],
       prompts,
-      settings: { ...settingsOf(settings), ...outputOf(folders, out) },
+      settings: withOutput(folders, settings, out),
     });
   });
   app.post('/v1/drafters/compare', async (context) => {
@@ -81,7 +81,7 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
       kind: 'compare',
       drafters,
       prompts,
-      settings: { ...settingsOf(settings), ...outputOf(folders, out) },
+      settings: withOutput(folders, settings, out),
     });
   });
   app.post('/v1/drafters/export-hard', async (context) => {
@@ -92,9 +92,8 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
       drafters: [],
       prompts: null,
       settings: {
-        ...settingsOf(settings),
         validation: jobFolder(folders, 'output', 'validation', validation, 'answers.jsonl'),
-        ...outputOf(folders, out),
+        ...withOutput(folders, settings, out),
       },
     });
   });
@@ -108,10 +107,9 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
       drafters: [],
       prompts,
       settings: {
-        ...settingsOf(settings),
+        ...withOutput(folders, settings, out),
         watch: runs,
         ...(logs === undefined ? {} : { training_log: logs }),
-        ...outputOf(folders, out),
       },
     });
   });
@@ -138,8 +136,10 @@ function drafterOf(service: GenerationService, name: string): ValidatedDrafter {
   });
 }
 
-function outputOf(folders: JobFolders, path: string | undefined): Settings {
-  return path === undefined ? {} : { out: jobPath(folders, 'output', 'out', path) };
+/** @param path where the job writes; undefined: nowhere */
+function withOutput(folders: JobFolders, given: Parameters<typeof settingsOf>[0], path: string | undefined): Settings {
+  const settings = settingsOf(given);
+  return path === undefined ? settings : { ...settings, out: jobPath(folders, 'output', 'out', path) };
 }
 
 /** Splits `name=path`, and puts another path in its place. */
