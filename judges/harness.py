@@ -42,11 +42,14 @@ class Judge:
 
     name: of its environment and its report. work: folder for everything that is not kept.
     requirements: what pip installs, each pinned as `package==version`.
+    commit: what is judged. changed: files that were not as in it at the start.
     """
 
     name: str
     work: Path
     requirements: tuple[str, ...]
+    commit: str
+    changed: tuple[str, ...]
 
     @property
     def environment(self) -> Path:
@@ -69,10 +72,20 @@ class Judge:
 
 
 def start(name: str, *requirements: str) -> Judge:
-    """Goes on in the environment of the judge, made in the folder of `--work` if it is not there."""
+    """Goes on in the environment of the judge, made in the folder of `--work` if it is not there.
+
+    Ends the program where the code is not that of its commit, unless `--allow-dirty` is given.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=Path, required=True, help="folder for environments and logs")
-    judge = Judge(name, parser.parse_args().work.resolve(), requirements)
+    parser.add_argument("--allow-dirty", action="store_true", help="judge code that is not committed; the report names what changed")
+    given = parser.parse_args()
+    commit = git("rev-parse", "--short", "HEAD")
+    changed = changed_since(commit)
+    if changed and not given.allow_dirty:
+        files = "".join(f"\n  {file}" for file in changed)
+        parser.exit(2, f"Expected the code of commit {commit}, got changes in:{files}\nCommit them, or judge them with --allow-dirty.\n")
+    judge = Judge(name, given.work.resolve(), requirements, commit, changed)
     if Path(sys.prefix).resolve() == judge.environment.resolve():
         return judge
     python = judge.tool("python")
@@ -144,8 +157,9 @@ def growth(before: dict[str, float], after: dict[str, float], prefix: str) -> di
 def report(judge: Judge, options: tuple[str, ...], results: dict[str, Any]) -> None:
     """Writes what was judged, by what, and what came out to `reports/`."""
     judged = {
-        "commit": run("git", "rev-parse", "--short", "HEAD"),
-        "changed": run("git", "status", "--porcelain", "--", "src", "bin", "models").splitlines(),
+        "commit": judge.commit,
+        # Workers and jobs read the code as late as they start.
+        "changed": sorted({*judge.changed, *changed_since(judge.commit)}),
         "node": run("node", "--version"),
         "options": [*COMMON_OPTIONS, *options],
     }
@@ -154,6 +168,18 @@ def report(judge: Judge, options: tuple[str, ...], results: dict[str, Any]) -> N
     path = REPOSITORY / "judges/reports" / f"{judge.name}.json"
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     print(json.dumps(results, indent=2, ensure_ascii=False))
+
+
+def changed_since(commit: str) -> tuple[str, ...]:
+    """Files that are not as in the commit, but for the reports, which no judge reads."""
+    paths = ("--", ".", ":!judges/reports")
+    tracked = git("diff", "--name-only", commit, *paths)
+    added = git("ls-files", "--others", "--exclude-standard", *paths)
+    return tuple(sorted({*tracked.splitlines(), *added.splitlines()}))
+
+
+def git(*arguments: str) -> str:
+    return run("git", *arguments)
 
 
 def run(*command: str) -> str:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 from urllib.request import Request, urlopen
 
 from harness import API_KEY, KEY_OPTIONS, MODEL, REPOSITORY, report, served, start
@@ -29,7 +29,9 @@ CHECKS = (
     "ignored_auth",
 )
 # Nothing is excluded. Drafters may be measured and replaced: the names are made up, so that the routes find no drafter to change.
-OPTIONS = (*KEY_OPTIONS, "--max-context", "256", "--allow-trace", "--allow-validation", "--allow-drafter-swap", "--drafter-dir")
+OPTIONS = (*KEY_OPTIONS, "--max-context", "256", "--allow-trace", "--allow-validation", "--allow-drafter-swap")
+# Empty ones, so that no path leads to a training run or to what an earlier job wrote.
+FOLDERS = ("--drafter-dir", "--validation-dir")
 CASES_PER_OPERATION = "20"
 SEED = "1"
 
@@ -37,7 +39,7 @@ SEED = "1"
 def main() -> int:
     judge = start("schemathesis", "schemathesis==4.32.5")
     folder = judge.scratch()
-    with served(judge, *OPTIONS, str(folder)) as url:
+    with served(judge, *OPTIONS, *empty_folders(folder)) as url:
         cancelled_job(url)
         command = [judge.tool("schemathesis"), "--no-color", "run", f"{url}/openapi.json"]
         command += ["--header", f"Authorization: Bearer {API_KEY}", "--phases", "coverage,fuzzing", "--checks", ",".join(CHECKS)]
@@ -48,8 +50,15 @@ def main() -> int:
     (folder / "output.txt").write_text(ended.stdout + ended.stderr)
     results = summary(folder / "events.ndjson")
     results["verdict"] = ended.stdout.strip().splitlines()[-1].strip("= ")
-    report(judge, OPTIONS, results)
+    report(judge, (*OPTIONS, *FOLDERS), results)
     return ended.returncode
+
+
+def empty_folders(folder: Path) -> Iterator[str]:
+    for option in FOLDERS:
+        empty = folder / option.strip("-")
+        empty.mkdir()
+        yield from (option, str(empty))
 
 
 def cancelled_job(url: str) -> None:
