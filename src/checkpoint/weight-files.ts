@@ -3,6 +3,7 @@ import { readdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { AppError } from '../core/app-error.ts';
+import { UNFINISHED_PULL_FILE } from '../core/unfinished-pull.ts';
 import { systemErrorCode } from './file-io.ts';
 import { readSafetensorsHeader, type SafetensorsHeader } from './safetensors.ts';
 
@@ -14,7 +15,8 @@ const indexSchema = z.object({ weight_map: z.record(z.string(), z.string()) });
 /**
  * The headers of all weight files of `folder`, with symbolic links resolved.
  *
- * @throws AppError `invalid_checkpoint` when the folder has no safetensors weights or its index does not fit them
+ * @throws AppError `invalid_checkpoint` when the folder has no safetensors weights, its index does not fit them, or its
+ *   files may be of two revisions
  */
 export async function readWeightFiles(folder: string): Promise<readonly SafetensorsHeader[]> {
   let entries: readonly string[];
@@ -25,6 +27,12 @@ export async function readWeightFiles(folder: string): Promise<readonly Safetens
       'invalid_checkpoint',
       `expected a model folder with ${SINGLE_FILE}, got ${folder}, which cannot be listed (${systemErrorCode(error)}); check the path`,
       { cause: error },
+    );
+  }
+  if (entries.includes(UNFINISHED_PULL_FILE)) {
+    throw new AppError(
+      'invalid_checkpoint',
+      `expected files of one revision in ${folder}, got a pull that has not ended (${UNFINISHED_PULL_FILE}); pull it again`,
     );
   }
   if (entries.includes(INDEX_FILE)) return readShards(folder, entries.includes(SINGLE_FILE));

@@ -1,5 +1,5 @@
-/** Fetches one file, going on where an earlier attempt ended. */
-import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
+/** Fetches one file beside its place, going on where an earlier attempt ended. */
+import { type FileHandle, open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import { addFile, startDigest } from './content-digest.ts';
@@ -14,15 +14,19 @@ export interface DownloadOptions {
   readonly onBytes: (count: number) => void;
 }
 
+/** Of any content: what is left of them when a pull has ended is of other revisions. */
+export const PART_NAME = /^\..+\.[0-9a-f]{16}\.part$/;
+
 /**
- * Makes `folder/path` whole: as it is when it has the digest already, else from a part file and what the hub adds to it.
- * The part is named after the content, so that it is never continued with another one.
+ * Makes a part file in `folder` whole, from what there is of it and what the hub adds to it. The part is named after the
+ * content, so that it is never continued with another one.
  *
+ * @returns the part, to be renamed to `folder/path`; null when that has the digest already
  * @throws AppError `invalid_checkpoint` when the content is not what the hub said it would be; whatever `request` throws
  */
-export async function downloadFile({ file, folder, request, onBytes }: DownloadOptions): Promise<void> {
+export async function downloadFile({ file, folder, request, onBytes }: DownloadOptions): Promise<string | null> {
   const final = join(folder, file.path);
-  if ((await sizeOf(final)) === file.bytes && (await digestOf(file, final, onBytes)) === file.digest.value) return;
+  if ((await sizeOf(final)) === file.bytes && (await digestOf(file, final, onBytes)) === file.digest.value) return null;
   const part = join(folder, `.${file.path}.${file.digest.value.slice(0, 16)}.part`);
   const hash = startDigest(file);
   let done = Math.min((await sizeOf(part)) ?? 0, file.bytes);
@@ -56,7 +60,7 @@ export async function downloadFile({ file, folder, request, onBytes }: DownloadO
         : `Expected ${file.bytes} bytes of ${file.path}, got ${done}; fetch it again to go on from there`,
     );
   }
-  await rename(part, final);
+  return part;
 }
 
 /** Whether the body is what follows the bytes that are there. */

@@ -4,7 +4,7 @@ import { AppError } from '../core/app-error.ts';
 import { downloadFile } from './download-file.ts';
 import { HubClient, type HubFile, type HubOptions, unreachable } from './hub-client.ts';
 import type { HubRepo } from './hub-repo.ts';
-import { removeStaleFiles, writeSource } from './pulled-source.ts';
+import { putInPlace } from './put-in-place.ts';
 import { wantedFiles } from './wanted-files.ts';
 
 export interface PullOptions {
@@ -32,7 +32,8 @@ const RETRY_DELAY_MS = 1000;
 /**
  * Makes `folder` hold the weights, configuration and tokenizer of a repository, every file with the digest that the hub
  * states. What is there already is kept; what was begun is gone on with; what an earlier pull brought and this commit does
- * not have is removed. Nothing of it is executed.
+ * not have is removed. Nothing of it is executed. Files change when all have been fetched, so that until then the folder
+ * holds what it held before; takes as much space as both.
  *
  * @throws AppError `unavailable` when the hub cannot be reached, `invalid_config` when there is no such repository or it may
  *   not be read, `invalid_checkpoint` when it has no weights that can be used or sends others than it stated, `aborted`
@@ -49,13 +50,15 @@ export async function pullRepo(options: PullOptions): Promise<PulledRepo> {
     done += count;
     options.onProgress?.(done, bytes);
   };
+  const parts = new Map<string, string>();
   for (const file of files) {
     const begun = done;
     let furthest = done;
     for (let attempt = 1; ; attempt++) {
       try {
         const request = (fromByte: number) => client.open(repo, commit, file.path, fromByte, signal);
-        await downloadFile({ file, folder, request, onBytes });
+        const part = await downloadFile({ file, folder, request, onBytes });
+        if (part !== null) parts.set(file.path, part);
         break;
       } catch (error) {
         const lost = connectionLost(error, options);
@@ -68,8 +71,7 @@ export async function pullRepo(options: PullOptions): Promise<PulledRepo> {
       }
     }
   }
-  await removeStaleFiles(folder, files);
-  await writeSource(folder, repo, commit, files);
+  await putInPlace({ folder, repo, commit, files, parts });
   return { commit, files, bytes };
 }
 

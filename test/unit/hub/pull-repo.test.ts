@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openCheckpoint } from '../../../src/checkpoint/checkpoint.ts';
+import { UNFINISHED_PULL_FILE } from '../../../src/core/unfinished-pull.ts';
 import { hubOptionsFromEnv } from '../../../src/hub/hub-client.ts';
 import { parseHubRepo } from '../../../src/hub/hub-repo.ts';
 import { type PullOptions, pullRepo } from '../../../src/hub/pull-repo.ts';
-import { SOURCE_FILE } from '../../../src/hub/pulled-source.ts';
-import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
+import { SOURCE_FILE } from '../../../src/hub/put-in-place.ts';
+import { f32, safetensors, temporaryFolder, weights } from '../checkpoint/checkpoint-fixture.ts';
 import { expectAppError } from '../checkpoint/expect-app-error.ts';
 import { COMMIT, FakeHub, type FakeHubOptions, gitBlob, sha256 } from './fake-hub.ts';
 
@@ -170,6 +172,78 @@ describe('a repository is pulled', () => {
     const hub = await open({ breaksAfter: [100_000], ranges: false });
     const { folder } = await pull(hub);
     expect(await contents(folder)).toEqual(digests(FILES));
+  });
+});
+
+describe('a pull that breaks off on the way to another revision', () => {
+  const revision = (seed: number) => ({
+    'config.json': Buffer.from(JSON.stringify({ seed })),
+    'model.safetensors': safetensors({ w: f32([25_000], weights(25_000, seed)) }),
+    [`only-in-${seed}.json`]: Buffer.from('{}'),
+    [`only-in-${seed}.txt`]: Buffer.from('a b'),
+    'tokenizer.json': Buffer.from(JSON.stringify({ tokens: [seed] })),
+  });
+  const older = revision(1);
+  const newer = revision(2);
+  const parts = async (folder: string) => (await readdir(folder)).filter((name) => name.endsWith('.part'));
+
+  /** Breaks within the weights, for good. */
+  const breaksAfter = () => [newer['config.json'].length, 50_000, 0, 0, 0];
+
+  async function withOlder(): Promise<string> {
+    const { folder } = await pull(await open({ files: older }));
+    return folder;
+  }
+
+  it('leaves the folder as it was while it fetches, and goes on with all that it fetched', async () => {
+    const folder = await withOlder();
+    const hub = await open({ files: newer, breaksAfter: breaksAfter() });
+    await expectAppError(pull(hub, { folder }), 'unavailable', /Cannot reach/);
+    const left = await contents(folder);
+    expect(left).toMatchObject(digests(older));
+    const fetched = await parts(folder);
+    expect(fetched.map((name) => name.replace(/\.[0-9a-f]{16}\.part$/, ''))).toEqual(['.config.json', '.model.safetensors']);
+    expect(Object.keys(left)).toHaveLength(Object.keys(older).length + fetched.length);
+    expect((await openCheckpoint(folder)).names).toEqual(['w']);
+    hub.seen.length = 0;
+    hub.seenByStore.length = 0;
+    await pull(hub, { folder });
+    expect(await contents(folder)).toEqual(digests(newer));
+    expect(hub.seen.filter(({ path }) => path.endsWith('config.json'))).toEqual([]);
+    expect(hub.seenByStore.map(({ range }) => range)).toEqual(['bytes=50000-']);
+  });
+
+  it('leaves nothing behind when a third revision is pulled in its place', async () => {
+    const folder = await withOlder();
+    await expectAppError(
+      pull(await open({ files: newer, breaksAfter: breaksAfter() }), { folder }),
+      'unavailable',
+      /Cannot reach/,
+    );
+    const third = revision(3);
+    await pull(await open({ files: third }), { folder });
+    expect(await contents(folder)).toEqual(digests(third));
+  });
+
+  it.each([
+    { title: 'that revision', next: newer },
+    { title: 'the one before', next: older },
+  ])('while it changes files leaves a folder that is not loaded before $title is pulled again', async ({ next }) => {
+    const folder = await withOlder();
+    // Nothing can take the place of a folder.
+    const obstacle = join(folder, 'only-in-2.txt');
+    await mkdir(join(obstacle, 'inner'), { recursive: true });
+    await expect(pull(await open({ files: newer }), { folder })).rejects.toMatchObject({ syscall: 'rename' });
+    // Of both: this is what must not be loaded.
+    expect(await readFile(join(folder, 'config.json'))).toEqual(newer['config.json']);
+    expect(await readFile(join(folder, 'tokenizer.json'))).toEqual(older['tokenizer.json']);
+    await expectAppError(openCheckpoint(folder), 'invalid_checkpoint', /files of one revision .* pull it again/);
+    await rmdir(join(obstacle, 'inner'));
+    await rmdir(obstacle);
+    await pull(await open({ files: next }), { folder });
+    expect(await contents(folder)).toEqual(digests(next));
+    expect(await readdir(folder)).not.toContain(UNFINISHED_PULL_FILE);
+    expect((await openCheckpoint(folder)).names).toEqual(['w']);
   });
 });
 
