@@ -28,6 +28,8 @@ export interface DrafterSource {
   readonly taps: readonly number[];
   /** Where its weights lie; absent for one that has none. */
   readonly folder?: string;
+  /** About what its weights take of the memory in a format, told before they are loaded; absent for one that has none. */
+  weightBytes?(format: WeightFormat): Promise<number>;
   load(context: DrafterContext): Promise<Drafter>;
 }
 

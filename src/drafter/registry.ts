@@ -2,6 +2,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { folderBytes } from '../checkpoint/folder-bytes.ts';
+import type { WeightFormat } from '../checkpoint/weight-plan.ts';
 import { AppError } from '../core/app-error.ts';
 import { declaredFormat } from './dflash/declared-format.ts';
 import { readDflashConfig } from './dflash/dflash-config.ts';
@@ -59,15 +61,17 @@ function drafterFolder(folder: string, targetFolder: string, options: Checkpoint
     );
   }
   const name = options.name ?? basename(folder);
+  const weightBytes = (format: WeightFormat) => folderBytes(folder, format);
   if (declaredFormat(folder).layout === null) {
-    return { name, taps: [], folder, load: (context) => loadDraftModel(folder, context) };
+    return { name, taps: [], folder, weightBytes, load: (context) => loadDraftModel(folder, context) };
   }
   const { allowUnclaimed = false, finalTaps } = options;
   const ofThisOne = finalTaps?.named.get(name) ?? null;
   const finalTap = ofThisOne ?? finalTaps?.others ?? null;
   const config = readDflashConfig(folder, { allowUnclaimed, finalTap, targetLayers: targetDepth(targetFolder) });
   refuseOtherTap(config, ofThisOne, folder);
-  return { name, taps: config.taps, folder, load: (context) => loadDflash({ ...context, folder, config, allowUnclaimed }) };
+  const load: DrafterSource['load'] = (context) => loadDflash({ ...context, folder, config, allowUnclaimed });
+  return { name, taps: config.taps, folder, weightBytes, load };
 }
 
 /**

@@ -46,7 +46,7 @@ export class CacheBudget {
 }
 
 export interface MachineMemory {
-  /** Free with the models loaded. */
+  /** Free with the models loaded, and with a second drafter where one may take the place of another. */
   readonly availableBytes: number;
   /** Of that, for the beginnings of sequences that have ended. */
   readonly prefixCacheBytes: number;

@@ -15,7 +15,7 @@ import type { PromptEncoder } from '../text/prompt-encoder.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { Admission, type ShadowOptions } from './admission.ts';
 import { AnswerRules, type Grammars } from './answer-rules.ts';
-import { DrafterExchange } from './drafter-exchange.ts';
+import { DrafterExchange, type LoadDrafter } from './drafter-exchange.ts';
 import { pickDrafter, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
 import { drafterStatus } from './drafter-status.ts';
@@ -68,7 +68,9 @@ export interface DecodeEngineParts {
   /** Share of the answers that are decoded again without speculation in idle time. Default 0. */
   readonly auditRate?: number;
   /** Loads a drafter that can take the place of another one. Default: none can. */
-  readonly loadDrafter?: ((replaced: ServedDrafter, path: string) => Promise<ServedDrafter>) | null;
+  readonly loadDrafter?: LoadDrafter | null;
+  /** Memory for the weights of all drafters, those above included. Default: any amount. */
+  readonly drafterBytes?: number;
   readonly swapRules?: SwapRules;
 }
 
@@ -130,6 +132,7 @@ export class DecodeEngine implements Engine {
       target,
       cacheBytes,
       observers,
+      drafterBytes: parts.drafterBytes ?? Number.POSITIVE_INFINITY,
       load: parts.loadDrafter ?? null,
       guard: (served) => guard(served, parts),
     });

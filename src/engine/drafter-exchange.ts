@@ -7,14 +7,23 @@ import type { EngineObserver, SwapRecord } from './engine.ts';
 import type { GuardedServed } from './guarded-drafter.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
 
+/**
+ * Loads a drafter that can take the place of another one.
+ * @param freeBytes memory for its weights
+ * @throws AppError `invalid_request` when it cannot be loaded or does not fit
+ */
+export type LoadDrafter = (replaced: ServedDrafter, path: string, freeBytes: number) => Promise<ServedDrafter>;
+
 export interface DrafterExchangeOptions {
   readonly swaps: DrafterSwaps;
   readonly target: Target;
   /** Memory for the caches of running requests. */
   readonly cacheBytes: number;
   readonly observers: readonly EngineObserver[];
-  /** Loads a drafter that can take the place of another one; null: none can. */
-  readonly load: ((replaced: ServedDrafter, path: string) => Promise<ServedDrafter>) | null;
+  /** Memory for the weights of all drafters that are loaded. */
+  readonly drafterBytes: number;
+  /** Null: no drafter can be replaced. */
+  readonly load: LoadDrafter | null;
   readonly guard: (served: ServedDrafter) => GuardedServed;
 }
 
@@ -39,7 +48,7 @@ export class DrafterExchange {
     if (this.#loading) throw new AppError('rate_limited', 'A drafter is being loaded already; try again when it is there');
     this.#loading = true;
     try {
-      const next = await load(replaced, path);
+      const next = await load(replaced, path, this.#freeBytes);
       await this.#refuse(next, stopping);
       const record = swaps.replace(guard(next), path);
       for (const observer of observers) observer.onSwap?.(record);
@@ -51,6 +60,12 @@ export class DrafterExchange {
     } finally {
       this.#loading = false;
     }
+  }
+
+  /** Two are loaded until a swap is decided and the requests of the old drafter have ended. */
+  get #freeBytes(): number {
+    const { swaps, drafterBytes } = this.#options;
+    return swaps.loaded.reduce((free, { weightBytes = 0 }) => free - weightBytes, drafterBytes);
   }
 
   /** @throws AppError when it cannot serve; it is disposed of then */

@@ -19,11 +19,15 @@ export interface ReplacementContext {
   readonly lengths: (name: string) => LengthPolicy;
 }
 
-/** @throws AppError `invalid_request` when it cannot be loaded or does not fit */
+/**
+ * @param freeBytes memory for its weights
+ * @throws AppError `invalid_request` when it cannot be loaded or does not fit
+ */
 export async function loadReplacement(
   { folders, taps, source, context, lengths }: ReplacementContext,
   replaced: ServedDrafter,
   path: string,
+  freeBytes: number,
 ): Promise<ServedDrafter> {
   const chosen = confined(folders, path);
   const { name, draftTokens } = replaced;
@@ -35,6 +39,14 @@ export async function loadReplacement(
       throw refused(
         `Expected a drafter that taps some of the layers ${list(taps)}, which this server's graph shows, got one that taps ` +
           `${list(found.taps)}; start a server with it to serve it`,
+      );
+    }
+    const weightBytes = (await found.weightBytes?.(context.format)) ?? 0;
+    if (weightBytes > freeBytes) {
+      throw refused(
+        `Expected a drafter whose weights take at most ${Math.max(freeBytes, 0)} bytes, which caches and loaded drafters leave ` +
+          `of the memory, got ${weightBytes}; wait until the last swap is decided and its requests have ended, or start the ` +
+          'server with a lower --kv-cache-bytes or --prefix-cache-bytes',
       );
     }
     const drafter = await found.load(context);
@@ -52,7 +64,7 @@ export async function loadReplacement(
       const reason = error instanceof Error ? error.message : String(error);
       throw refused(`Expected a drafter that can draft, got ${path}, which failed at its first draft: ${reason}`, error);
     }
-    return { name, drafter, folder: chosen, draftTokens, lengths: lengths(name) };
+    return { name, drafter, folder: chosen, weightBytes, draftTokens, lengths: lengths(name) };
   } catch (error) {
     // What is wrong with a folder is the caller's to know, who named it.
     throw error instanceof AppError ? refused(error.message, error) : error;

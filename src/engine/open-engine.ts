@@ -220,6 +220,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
     }
     const auto = options.draftTokens === 'auto' && opened.length > 0;
     const costs = auto ? await measureCosts(target, guards) : [];
+    const weightBytes = await Promise.all(sources.map((source) => source.weightBytes?.(options.weights) ?? 0));
     const drafters = opened.map((drafter, i): ServedDrafter => {
       const { name, folder } = sources[i] as DrafterSource;
       const draftTokens = draftLength(options.draftTokens, drafter);
@@ -227,6 +228,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
         name,
         drafter,
         ...(folder === undefined ? {} : { folder }),
+        weightBytes: weightBytes[i] as number,
         draftTokens,
         // Synthetic drafts are as long as they were asked for: what they cost and gain is the question.
         lengths: auto && drafter.synthetic === undefined ? new AutoLength(costs[i] as CostModel) : FIXED_LENGTH,
@@ -234,12 +236,16 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
     });
     const availableBytes = process.availableMemory();
     const { kvCacheBytes, prefixCacheBytes } = limits;
+    const onCpu = options.device.kind === 'cpu';
+    // Until a swap is decided, two drafters are loaded.
+    const swapBytes = onCpu && drafterDirs.length > 0 ? Math.max(0, ...weightBytes) : 0;
     // Caches on a GPU lie in its memory, of which the system knows nothing.
-    const isTold = options.device.kind === 'cpu' || kvCacheBytes === null;
+    const isTold = onCpu || kvCacheBytes === null;
     const cacheBytes = planCacheBytes(target, opened, kvCacheBytes, {
-      availableBytes: isTold ? availableBytes : Number.POSITIVE_INFINITY,
+      availableBytes: isTold ? availableBytes - swapBytes : Number.POSITIVE_INFINITY,
       prefixCacheBytes,
     });
+    const loadedBytes = weightBytes.reduce((sum, bytes) => sum + bytes, 0);
     const engine = new DecodeEngine({
       target,
       drafters,
@@ -252,6 +258,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
       maxWaiting: options.maxWaiting,
       limits,
       cacheBytes,
+      drafterBytes: onCpu ? loadedBytes + availableBytes - cacheBytes - prefixCacheBytes : Number.POSITIVE_INFINITY,
       observers: options.observers,
       split,
       shadow: options.shadow ?? null,
@@ -259,7 +266,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
       loadDrafter:
         drafterDirs.length === 0
           ? null
-          : (replaced, path) =>
+          : (replaced, path, freeBytes) =>
               loadReplacement(
                 {
                   folders: drafterDirs,
@@ -274,6 +281,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
                 },
                 replaced,
                 path,
+                freeBytes,
               ),
     });
     return {

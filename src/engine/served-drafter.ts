@@ -8,6 +8,8 @@ export interface ServedDrafter {
   readonly drafter: Drafter;
   /** Where its weights lie; absent for one that was not loaded from a folder. */
   readonly folder?: string;
+  /** About what its weights take of the memory; absent for one that has none. */
+  readonly weightBytes?: number;
   /** The longest draft that a request can get. */
   readonly draftTokens: number;
   readonly lengths: LengthPolicy;

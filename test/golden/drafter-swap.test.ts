@@ -2,7 +2,8 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
+import { folderBytes } from '../../src/checkpoint/folder-bytes.ts';
 import { watchDrafter } from '../../src/cli/watch-drafter.ts';
 import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { OpenedEngine } from '../../src/engine/open-engine.ts';
@@ -19,6 +20,8 @@ beforeAll(async () => {
   cpSync(TESTBED_DRAFTER, join(drafterDir, 'next'), { recursive: true, dereference: true });
   cpSync(TESTBED_DRAFTER, join(drafterDir, 'other-taps'), { recursive: true, dereference: true });
   cpSync(TESTBED_DRAFTER, join(root, 'outside'), { recursive: true, dereference: true });
+  cpSync(TESTBED_DRAFTER, join(drafterDir, 'larger'), { recursive: true, dereference: true });
+  enlarge(join(drafterDir, 'larger', 'model.safetensors'));
   symlinkSync(join(root, 'outside'), join(drafterDir, 'link'));
   const config = join(drafterDir, 'other-taps', 'config.json');
   const text = readFileSync(config, 'utf8');
@@ -44,6 +47,18 @@ afterAll(async () => {
   await opened.engine[Symbol.asyncDispose]();
   rmSync(root, { recursive: true });
 });
+
+/** Adds a tensor that nothing uses. */
+function enlarge(file: string): void {
+  const bytes = readFileSync(file);
+  const length = Number(bytes.readBigUInt64LE());
+  const header = JSON.parse(bytes.toString('utf8', 8, 8 + length));
+  const end = bytes.length - 8 - length;
+  const text = Buffer.from(JSON.stringify({ ...header, more: { dtype: 'F32', shape: [1], data_offsets: [end, end + 4] } }));
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(text.length));
+  writeFileSync(file, Buffer.concat([size, text, bytes.subarray(8 + length), Buffer.alloc(4)]));
+}
 
 async function serve(index: number) {
   const { engine } = opened;
@@ -96,6 +111,31 @@ it.each([
     message: expect.stringMatching(message),
   });
   expect(opened.engine.drafterStatus()[0]!.swaps).toHaveLength(swaps);
+});
+
+it('leaves room for a second drafter from the start on, and for none that takes more than caches leave', async () => {
+  const { cacheBytes } = opened.summary;
+  const bytes = await folderBytes(TESTBED_DRAFTER, 'f32');
+  const available = vi.spyOn(process, 'availableMemory').mockReturnValue(cacheBytes + bytes - 1);
+  onTestFinished(() => available.mockRestore());
+  const options = {
+    cacheDir: join(root, 'cache'),
+    drafterDirs: [drafterDir],
+    limits: { kvCacheBytes: cacheBytes, prefixCacheBytes: 0 },
+  };
+  await expect(openTestbed(options)).rejects.toMatchObject({ code: 'invalid_config' });
+  available.mockReturnValue(cacheBytes + bytes);
+  const { engine } = await openTestbed(options);
+  try {
+    await expect(engine.loadDrafter('dflash', 'larger')).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining(`at most ${bytes} bytes`),
+    });
+    expect(engine.drafterStatus()[0]?.swaps).toEqual([]);
+    expect(await engine.loadDrafter('dflash', 'next')).toMatchObject({ state: 'watching' });
+  } finally {
+    await engine[Symbol.asyncDispose]();
+  }
 });
 
 it('a checkpoint that is written into a watched folder serves; one with other taps is told and passed over', async () => {

@@ -38,20 +38,43 @@ class Foreign extends Loaded {
 }
 
 const WORKS = 1000;
+const WEIGHT_BYTES = 4096;
 
-function load(drafter: Drafter) {
+let loads = 0;
+
+function load(drafter: Drafter, freeBytes = WEIGHT_BYTES) {
   return loadReplacement(
     {
       folders: [folder],
       taps: [],
-      source: () => ({ name: 'next', taps: [], load: async () => drafter }),
+      source: () => ({
+        name: 'next',
+        taps: [],
+        weightBytes: async () => WEIGHT_BYTES,
+        load: async () => {
+          loads++;
+          return drafter;
+        },
+      }),
       context: { target: { hiddenSize: 8, vocabSize: 100 } } as DrafterContext,
       lengths: () => FIXED_LENGTH,
     },
     { name: 'live', drafter: new ThrowingDrafter('open'), draftTokens: 3, lengths: FIXED_LENGTH },
     'next',
+    freeBytes,
   );
 }
+
+it('refuses weights for which there is no memory before they are loaded', async () => {
+  const before = loads;
+  await expect(load(new Loaded('open', WORKS), WEIGHT_BYTES - 1)).rejects.toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringMatching(/at most 4095 bytes.*got 4096; wait until .* or start the server with a lower --kv-cache/),
+    details: { param: 'path', code: 'drafter_refused' },
+  });
+  expect(loads).toBe(before);
+  expect(await load(new Loaded('open', WORKS))).toMatchObject({ weightBytes: WEIGHT_BYTES });
+});
 
 it.each<DrafterCall>(['open', 'observe', 'propose', 'dispose'])(
   'refuses a drafter that fails at its first draft (%s)',
