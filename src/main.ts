@@ -20,10 +20,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const program = new Command('blockdraft')
   .description('Speculative-decoding server, and the bench on which trained drafters are proved or found out')
   .version(version)
-  .addCommand(
-    serveCommand().action(async (options) => (await import('./cli/serve.ts')).serve(options, version)),
-    { isDefault: true },
-  )
+  .addCommand(serveCommand().action(async (options) => (await import('./cli/serve.ts')).serve(options, version)))
   .addCommand(diagnoseCommand().action(async (options) => (await import('./cli/diagnose.ts')).runDiagnose(options)))
   .addCommand(validateCommand().action(async (options) => (await import('./cli/validate.ts')).runValidate(options)))
   .addCommand(
@@ -48,14 +45,26 @@ const program = new Command('blockdraft')
 /** Words that no command understands: as argparse has it, since 1 says of the bench that a gate failed; `load` has k6's codes. */
 const MISUSED = 2;
 const LOAD_MISUSED = 104;
-for (const command of program.commands) {
+for (const command of [program, ...program.commands]) {
   const misused = command.name() === 'load' ? LOAD_MISUSED : MISUSED;
   // Help and version end here, too.
   command.exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : misused));
 }
 
+/** Flags of the program itself; all other words that are none of a command are those of `serve`. */
+const OWN_FLAGS = ['-h', '--help', '-V', '--version'];
+
+/**
+ * `serve` is the command where none is named. Commander's own default would also take a command that was misspelt, as a word
+ * too many of `serve`.
+ */
+function withCommand(words: readonly string[]): readonly string[] {
+  const [first = '--'] = words;
+  return first.startsWith('-') && !OWN_FLAGS.includes(first) ? ['serve', ...words] : words;
+}
+
 try {
-  await program.parseAsync();
+  await program.parseAsync(withCommand(process.argv.slice(2)), { from: 'user' });
 } catch (error) {
   // What we raise on purpose says what to do; a stack would hide it.
   process.stderr.write(

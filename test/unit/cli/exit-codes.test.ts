@@ -11,6 +11,10 @@ it.each([
   [['validate', '--min-acceptance-length', 'x'], 2, /argument 'x' is invalid/],
   [['diagnose', '--bogus'], 2, /unknown option '--bogus'/],
   [['load'], 104, /missing required argument 'script'/],
+  [['validat'], 2, /unknown command 'validat'\n\(Did you mean validate\?\)/],
+  // Without a command, options are those of `serve`.
+  [['--port', 'x'], 2, /option '--port <n>' argument 'x' is invalid/],
+  [['--version'], 0, /^$/],
   [['validate', '--help'], 0, /^$/],
 ])(
   '%j ends with %i',
