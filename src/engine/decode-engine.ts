@@ -15,7 +15,7 @@ import type { PromptEncoder } from '../text/prompt-encoder.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 import { Admission, type ShadowOptions } from './admission.ts';
 import { AnswerRules, type Grammars } from './answer-rules.ts';
-import { DrafterExchange, type LoadDrafter } from './drafter-exchange.ts';
+import { DrafterExchange, type LoadDrafter, type TryDrafter } from './drafter-exchange.ts';
 import { pickDrafter, type SplitWeights } from './drafter-split.ts';
 import { DrafterStatistics } from './drafter-statistics.ts';
 import { drafterStatus } from './drafter-status.ts';
@@ -69,6 +69,8 @@ export interface DecodeEngineParts {
   readonly auditRate?: number;
   /** Loads a drafter that can take the place of another one. Default: none can. */
   readonly loadDrafter?: LoadDrafter | null;
+  /** Makes a draft that nobody uses, as {@link tryDrafter} does. Default: none is made before it serves. */
+  readonly tryDrafter?: TryDrafter | null;
   /** Memory for the weights of all drafters, those above included. Default: any amount. */
   readonly drafterBytes?: number;
   readonly swapRules?: SwapRules;
@@ -134,6 +136,8 @@ export class DecodeEngine implements Engine {
       observers,
       drafterBytes: parts.drafterBytes ?? Number.POSITIVE_INFINITY,
       load: parts.loadDrafter ?? null,
+      attempt: parts.tryDrafter ?? null,
+      timeoutMs: limits.drafterTimeoutMs,
       guard: (served) => guard(served, parts),
     });
     this.#pacer = new StepPacer(parts.limits.maxStepMs);

@@ -2,9 +2,10 @@
 import { AppError } from '../core/app-error.ts';
 import type { Target } from '../target/target.ts';
 import { cacheBytes } from './cache-budget.ts';
+import { drafterRefused } from './drafter-refused.ts';
 import type { DrafterSwaps } from './drafter-swaps.ts';
 import type { EngineObserver, SwapRecord } from './engine.ts';
-import type { GuardedServed } from './guarded-drafter.ts';
+import { type GuardedServed, guardFirstCalls } from './guarded-drafter.ts';
 import { findDrafter, type ServedDrafter } from './served-drafter.ts';
 
 /**
@@ -13,6 +14,12 @@ import { findDrafter, type ServedDrafter } from './served-drafter.ts';
  * @throws AppError `invalid_request` when it cannot be loaded or does not fit
  */
 export type LoadDrafter = (replaced: ServedDrafter, path: string, freeBytes: number) => Promise<ServedDrafter>;
+
+/**
+ * Makes a draft that nobody uses.
+ * @throws whatever the drafter throws; Error when what it proposes cannot be used
+ */
+export type TryDrafter = (served: ServedDrafter, signal: AbortSignal) => Promise<void>;
 
 export interface DrafterExchangeOptions {
   readonly swaps: DrafterSwaps;
@@ -24,6 +31,10 @@ export interface DrafterExchangeOptions {
   readonly drafterBytes: number;
   /** Null: no drafter can be replaced. */
   readonly load: LoadDrafter | null;
+  /** Null: none is made before a drafter serves. */
+  readonly attempt: TryDrafter | null;
+  /** Milliseconds that a draft of a drafter in service may take. */
+  readonly timeoutMs: number;
   readonly guard: (served: ServedDrafter) => GuardedServed;
 }
 
@@ -50,6 +61,7 @@ export class DrafterExchange {
     try {
       const next = await load(replaced, path, this.#freeBytes);
       await this.#refuse(next, stopping);
+      await this.#try(next, path, stopping);
       const record = swaps.replace(guard(next), path);
       for (const observer of observers) observer.onSwap?.(record);
       return record;
@@ -75,6 +87,22 @@ export class DrafterExchange {
     if (!stopping.aborted && needed <= available) return;
     await drafter[Symbol.asyncDispose]();
     if (stopping.aborted) throw new AppError('unavailable', 'The server is shutting down');
-    throw new AppError('invalid_request', `Expected a drafter whose caches fit ${available} bytes, got ${needed}`);
+    throw drafterRefused(`Expected a drafter whose caches fit ${available} bytes, got ${needed}`);
+  }
+
+  /** @throws AppError when it fails at a draft, or takes too long for one; it is disposed of then, or will be */
+  async #try(next: ServedDrafter, path: string, stopping: AbortSignal): Promise<void> {
+    const { swaps, attempt, timeoutMs } = this.#options;
+    if (attempt === null) return;
+    const drafter = guardFirstCalls(next.name, next.drafter, timeoutMs);
+    try {
+      await drafter.inTime((signal) => attempt(next, signal), stopping);
+    } catch (error) {
+      // One that hangs still uses its weights, and some of the target's.
+      if (drafter.hangs) swaps.retire({ ...next, drafter });
+      else await drafter[Symbol.asyncDispose]();
+      const reason = error instanceof Error ? error.message : String(error);
+      throw drafterRefused(`Expected a drafter that can draft, got ${path}, which failed at its first draft: ${reason}`, error);
+    }
   }
 }

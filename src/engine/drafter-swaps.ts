@@ -105,6 +105,11 @@ export class DrafterSwaps {
     return this.#measured(record);
   }
 
+  /** Takes over a drafter that never served, and cannot be disposed of yet. */
+  retire(served: GuardedServed): void {
+    this.#retired.add(served);
+  }
+
   /** @param drafter that the request was given; it is in use until the request has ended */
   onRound(request: string, drafter: Drafter, { drafted, accepted, shortBy, drafterError }: WatchedRound): void {
     if (drafted === 0 && !OWN_REASONS.has(shortBy)) return;

@@ -4,6 +4,9 @@ import type { Position } from '../core/token.ts';
 import type { Drafter, DraftRequest, DraftState, ForkedState, Proposal } from '../drafter/drafter.ts';
 import type { ServedDrafter } from './served-drafter.ts';
 
+/** A first call may load what later ones find, so it may take so many times as long. */
+const FIRST_CALL_PATIENCE = 6;
+
 export interface GuardOptions {
   readonly name: string;
   readonly timeoutMs: number;
@@ -74,15 +77,23 @@ export class GuardedDrafter implements Drafter {
     if (off !== null) throw new Error(off);
   }
 
-  /** @throws Error when the drafter takes too long, its signal having aborted then; while it is in quarantine */
-  async propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
+  /** @throws Error as {@link inTime} does */
+  propose(requests: readonly DraftRequest[], signal: AbortSignal): Promise<readonly Proposal[]> {
+    return this.inTime((expired) => this.#inner.propose(requests, expired), signal);
+  }
+
+  /**
+   * One call of the drafter that is under the guard, with what goes before and behind it.
+   * @throws Error when it takes too long, its signal having aborted then; while the drafter is in quarantine
+   */
+  async inTime<Result>(call: (signal: AbortSignal) => Promise<Result>, signal: AbortSignal): Promise<Result> {
     // Sequences that were not asked about when it hung still have it.
     this.#refuseInQuarantine();
     const { name, timeoutMs } = this.#options;
     const expired = new AbortController();
     const reason = `${name} did not answer within ${timeoutMs} ms`;
     using _ = abortWith(expired, signal);
-    const work = this.#inner.propose(requests, expired.signal);
+    const work = call(expired.signal);
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
@@ -119,6 +130,15 @@ export class GuardedDrafter implements Drafter {
     }
     if (this.#hung === null) await this.#inner[Symbol.asyncDispose]();
   }
+}
+
+/**
+ * For the calls before it serves.
+ * @param timeoutMs of a call in service
+ */
+export function guardFirstCalls(name: string, drafter: Drafter, timeoutMs: number): GuardedDrafter {
+  const options = { name, timeoutMs: FIRST_CALL_PATIENCE * timeoutMs, quarantineMs: 0, onQuarantine: () => undefined };
+  return new GuardedDrafter(drafter, options);
 }
 
 /** A drafter as an engine serves it. */

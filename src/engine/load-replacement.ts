@@ -4,8 +4,8 @@ import { resolve, sep } from 'node:path';
 import { AppError } from '../core/app-error.ts';
 import type { LengthPolicy } from '../decode/draft-length/length-policy.ts';
 import type { DrafterContext, DrafterSource } from '../drafter/drafter-context.ts';
+import { drafterRefused } from './drafter-refused.ts';
 import type { ServedDrafter } from './served-drafter.ts';
-import { tryDrafter } from './try-drafter.ts';
 
 export interface ReplacementContext {
   /** Real paths of the folders of which drafters must lie in one; relative paths are of the first. */
@@ -33,17 +33,17 @@ export async function loadReplacement(
   const { name, draftTokens } = replaced;
   try {
     const found = source(chosen, name);
-    if (found === null) throw refused(`Expected a drafter, got ${path}, which is none`);
+    if (found === null) throw drafterRefused(`Expected a drafter, got ${path}, which is none`);
     const missing = found.taps.filter((tap) => !taps.includes(tap));
     if (missing.length > 0) {
-      throw refused(
+      throw drafterRefused(
         `Expected a drafter that taps some of the layers ${list(taps)}, which this server's graph shows, got one that taps ` +
           `${list(found.taps)}; start a server with it to serve it`,
       );
     }
     const weightBytes = (await found.weightBytes?.(context.format)) ?? 0;
     if (weightBytes > freeBytes) {
-      throw refused(
+      throw drafterRefused(
         `Expected a drafter whose weights take at most ${Math.max(freeBytes, 0)} bytes, which caches and loaded drafters leave ` +
           `of the memory, got ${weightBytes}; wait until the last swap is decided and its requests have ended, or start the ` +
           'server with a lower --kv-cache-bytes or --prefix-cache-bytes',
@@ -52,22 +52,14 @@ export async function loadReplacement(
     const drafter = await found.load(context);
     if (drafter.kind !== replaced.drafter.kind || drafter.maxDraftTokens < draftTokens) {
       await drafter[Symbol.asyncDispose]();
-      throw refused(
+      throw drafterRefused(
         `Expected a ${replaced.drafter.kind} drafter for drafts of ${draftTokens} tokens, as ${name} is served, got a ` +
           `${drafter.kind} drafter for ${drafter.maxDraftTokens}; start a server with it to serve it`,
       );
     }
-    try {
-      await tryDrafter(drafter, draftTokens, context);
-    } catch (error) {
-      await drafter[Symbol.asyncDispose]();
-      const reason = error instanceof Error ? error.message : String(error);
-      throw refused(`Expected a drafter that can draft, got ${path}, which failed at its first draft: ${reason}`, error);
-    }
     return { name, drafter, folder: chosen, weightBytes, draftTokens, lengths: lengths(name) };
   } catch (error) {
-    // What is wrong with a folder is the caller's to know, who named it.
-    throw error instanceof AppError ? refused(error.message, error) : error;
+    throw error instanceof AppError ? drafterRefused(error.message, error) : error;
   }
 }
 
@@ -76,13 +68,9 @@ function confined(folders: readonly string[], path: string): string {
   const wanted = resolve(folders[0] ?? '', path);
   const real = existsSync(wanted) ? realpathSync(wanted) : null;
   if (real !== null && folders.some((folder) => real.startsWith(folder + sep)) && statSync(real).isDirectory()) return real;
-  throw refused(`Expected a folder inside the drafter folder of this server, got ${JSON.stringify(path)}`);
+  throw drafterRefused(`Expected a folder inside the drafter folder of this server, got ${JSON.stringify(path)}`);
 }
 
 function list(layers: readonly number[]): string {
   return layers.length === 0 ? 'none' : layers.toSorted((a, b) => a - b).join(', ');
-}
-
-function refused(message: string, cause?: unknown): AppError {
-  return new AppError('invalid_request', message, { cause, details: { param: 'path', code: 'drafter_refused' } });
 }

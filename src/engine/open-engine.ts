@@ -28,17 +28,16 @@ import { DecodeEngine } from './decode-engine.ts';
 import { checkCompared, checkKnown, parseSplit } from './drafter-split.ts';
 import type { EngineObserver } from './engine.ts';
 import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
-import { GuardedDrafter } from './guarded-drafter.ts';
+import { type GuardedDrafter, guardFirstCalls } from './guarded-drafter.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
 import { loadReplacement } from './load-replacement.ts';
 import { measureCosts } from './measure-costs.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
+import { tryDrafter } from './try-drafter.ts';
 
 /** Time to end by itself for what is being loaded when nobody wants it any more. */
 const ABANDON_MS = 2000;
-/** A first call may load what later ones find, so it may take so many times as long. */
-const FIRST_CALL_PATIENCE = 6;
 
 export interface OpenEngineOptions {
   /** Folder of the target. */
@@ -215,8 +214,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
       const { name } = source;
       const drafter = await source.load({ ...common, ...progress(name), target: borrowTarget(loaded), loadDecoder });
       opened.push(drafter);
-      const timeoutMs = FIRST_CALL_PATIENCE * limits.drafterTimeoutMs;
-      guards.push(new GuardedDrafter(drafter, { name, timeoutMs, quarantineMs: 0, onQuarantine: () => undefined }));
+      guards.push(guardFirstCalls(name, drafter, limits.drafterTimeoutMs));
     }
     const auto = options.draftTokens === 'auto' && opened.length > 0;
     const costs = auto ? await measureCosts(target, guards) : [];
@@ -263,6 +261,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
       split,
       shadow: options.shadow ?? null,
       auditRate: options.auditRate ?? 0,
+      tryDrafter: (served, signal) => tryDrafter(served, { runtime, ...target.facts }, signal),
       loadDrafter:
         drafterDirs.length === 0
           ? null
