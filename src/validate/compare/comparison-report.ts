@@ -103,7 +103,7 @@ function tables({ members, pairs }: Comparison): Table[] {
       ]),
     },
     {
-      header: ['slot', ...pairs.map(({ a, b }) => `${b} − ${a}, accuracy`)],
+      header: ['slot', ...pairs.map(({ a, b }) => `${b} − ${a}, right of all places`)],
       rows: Array.from({ length: slots }, (_, slot) => [
         String(slot + 1),
         ...pairs.map(({ accuracyBySlot }) =>

@@ -20,6 +20,7 @@ export const pairSchema = z.object({
   acceptanceLength: intervalSchema,
   /** Length of the right prefix, over all anchors. */
   streak: intervalSchema,
+  /** Share of the places inside the answers that are drafted right; of a member's own `accuracyBySlot` only drafted ones count. */
   accuracyBySlot: z.array(intervalSchema),
   acceptanceByCategory: z.record(z.string(), intervalSchema),
   /** Anchors behind which the right prefix of `b` is longer than that of `a`, as long, and shorter. */

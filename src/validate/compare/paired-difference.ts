@@ -88,7 +88,8 @@ function meanRatio(values: readonly number[]): Ratio {
   return { dividend: values.reduce((sum, value) => sum + value, 0), divisor: values.length };
 }
 
+/** Of all places inside the answer, which are the same for both: a drafter that leaves one out is not right there. */
 function slotRatio(run: ForcedRun, slot: number): Ratio {
-  const judged = run.anchors.flatMap((_, i) => rightSlots(run, i)[slot] ?? []);
-  return { dividend: judged.filter(Boolean).length, divisor: judged.length };
+  const right = run.anchors.filter((_, i) => rightSlots(run, i)[slot] === true);
+  return { dividend: right.length, divisor: run.anchors.filter((_, i) => i + 1 + slot < run.tokens.length).length };
 }

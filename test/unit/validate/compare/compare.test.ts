@@ -58,6 +58,16 @@ describe('drafters on the same prefixes', () => {
     expect(better?.accuracyBySlot[0]?.value).toBeCloseTo(2 / 3, 1);
   });
 
+  it('are compared slot by slot at the same places, where one of them drafts seldom', () => {
+    const seldom = TOKENS.slice(0, -1).map((_, anchor) => (anchor === 0 ? [TOKENS[1]!] : []));
+    const often = TOKENS.slice(0, -1).map((_, anchor) => [anchor % 2 === 0 ? TOKENS[anchor + 1]! : 99]);
+    const answer = forced({ tokens: TOKENS, anchors: { seldom: anchors(seldom), often: anchors(often) } });
+    const [a, b] = [forcedRun(answer, 'seldom'), forcedRun(answer, 'often')];
+    const { accuracyBySlot } = pairedDifference([{ category: '', a, b }], { draftTokens: 1, seed: 0 });
+    // Of what it drafts the first is always right; of eleven places it is right at one, the second at six.
+    expect(accuracyBySlot[0]?.value).toBeCloseTo(5 / 11, 12);
+  });
+
   it('have a two-sided p-value, adjusted for the number of pairs', () => {
     expect(pairs[0]?.p).toBeLessThan(1e-6);
     expect(pairs[2]?.p).toBeGreaterThan(0.05);
