@@ -64,7 +64,7 @@ function categories({ categories: groups, overall, forcedCategories, forced }: R
     formatShare(accuracy),
   ];
   return textTable(
-    ['category', 'prompts', 'acceptance length', 'rate %', 'whole %', 'zero %', 'slot 1 forced %'],
+    ['category', 'prompts', 'tokens per round', 'rate %', 'whole %', 'zero %', 'slot 1 forced %'],
     [
       ...Object.entries(groups).map(([name, group]) =>
         row(name, group, forcedCategories[name]?.accuracyBySlot[0]?.value ?? null),
@@ -80,11 +80,11 @@ function slots({ overall, forced, consistency, rejections }: Report): string {
   return textTable(
     [
       'slot',
-      'accepted %',
-      'inside %',
+      'of proposed %',
+      'of inside %',
       'conditional %',
-      'forced walk %',
-      'forced accuracy %',
+      'walked %',
+      'forced %',
       'top 4 %',
       'top 16 %',
       '1−TV %',
@@ -116,7 +116,7 @@ function splits({ byContextLength, byTemperature, byFinish, overall, endings }: 
   const { rejected: rejectedRounds, whole, answerEnded, noDraft } = endings;
   return [
     textTable(
-      ['split', 'prompts', 'rounds', 'acceptance length', 'rate %'],
+      ['split', 'prompts', 'rounds', 'tokens per round', 'rate %'],
       [
         ...byTemperature.map(({ temperature, acceptance }) => row(`temperature ${temperature}`, acceptance)),
         ...byContextLength.map(({ from, to, acceptance }) => row(`context ${from} to ${to}`, acceptance)),
@@ -164,7 +164,7 @@ function speed({ speed: measured }: Report): string {
   if (measured === null) return '';
   return [
     textTable(
-      ['draft tokens', 'acceptance length', 'round ms', 'predicted speed-up', 'break-even length'],
+      ['draft tokens', 'tokens per round', 'round ms', 'predicted speed-up', 'break-even'],
       measured.byDraftLength.map(({ draftTokens, acceptanceLength, roundMs, speedUp, breakEven }) => [
         String(draftTokens),
         formatNumber(acceptanceLength),

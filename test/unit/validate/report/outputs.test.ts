@@ -120,6 +120,15 @@ describe('a report', () => {
     expect(terminalReport(report())).not.toMatch(/INTERRUPTED|FAILED|Left out/);
   });
 
+  it('names its columns as the page does, and no figure an acceptance length that is another one', () => {
+    const text = terminalReport(report());
+    for (const name of ['tokens per round', 'of proposed %', 'of inside %', 'conditional %', 'walked %', 'forced %']) {
+      expect(text).toContain(name);
+      expect(htmlReport(report())).toContain(`>${name}<`);
+    }
+    expect(text).not.toContain('acceptance length');
+  });
+
   it('names the prompts that were not measured', () => {
     const said = /Left out: 2 of 4 prompts, which fill the context: long, longer\./;
     const made = report({ tooLong: ['long', 'longer'] });
