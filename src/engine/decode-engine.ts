@@ -39,7 +39,7 @@ import { PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
 import { snapshotPrompts } from './prompt-snapshots.ts';
 import { RunningRequest } from './running-request.ts';
 import { SelfAudit } from './self-audit.ts';
-import type { ServedDrafter } from './served-drafter.ts';
+import { findDrafter, type ServedDrafter } from './served-drafter.ts';
 import { startRequest } from './start-request.ts';
 
 export interface DecodeEngineParts {
@@ -243,6 +243,8 @@ export class DecodeEngine implements Engine {
   #refuse(request: GenerateRequest): void {
     this.#refuseWhileDraining();
     this.#admission.check(request);
+    // A name that no drafter has is told at once, not when it is the request's turn.
+    findDrafter(this.#drafters, request.drafter);
   }
 
   #refuseWhileDraining(): void {

@@ -26,5 +26,7 @@ export function findDrafter(drafters: readonly ServedDrafter[], name: string | n
   const named = drafters.find((drafter) => drafter.name === name);
   if (named !== undefined) return named;
   const names = [...drafters.map((drafter) => drafter.name), 'none'].join(', ');
-  throw new AppError('invalid_request', `Expected a drafter of ${names}, got ${name}`, { details: { param: 'drafter' } });
+  throw new AppError('invalid_request', `Expected drafter to be one of ${names}, got ${name}. Choose one of them.`, {
+    details: { param: 'drafter', code: 'invalid_value' },
+  });
 }

@@ -28,6 +28,16 @@ describe('a request that cannot be served', () => {
     expect([engine.load().waiting, target.steps]).toEqual([0, 0]);
   });
 
+  it('because no drafter has the name that it asks for is refused at once, with the names there are', () => {
+    const { engine } = openEngine({ nextLogits });
+    expect(() => engine.generate(request([1], { drafter: 'nobody' }), NEVER)).toThrowError(
+      expect.objectContaining({
+        message: 'Expected drafter to be one of oracle, none, got nobody. Choose one of them.',
+        details: { param: 'drafter', code: 'invalid_value' },
+      }),
+    );
+  });
+
   it('names both lengths when the prompt is too long', () => {
     const { engine } = openEngine({ nextLogits, maxContext: 8 });
     expect(() => engine.generate(request([1, 2, 3, 4, 5, 6, 7, 8]), NEVER)).toThrowError(
