@@ -504,7 +504,7 @@ export class DecodeEngine implements Engine {
     for (const drafter of drafters) await drafter[Symbol.asyncDispose]();
     await this.#parts.grammars?.[Symbol.asyncDispose]();
     await this.#parts.prompts?.[Symbol.asyncDispose]();
-    // A drafter that hangs is left to the end of the process, and with it the target, whose weights it may use.
-    if (!drafters.some(({ hangs }) => hangs)) await this.#parts.target[Symbol.asyncDispose]();
+    // A drafter that hangs or is still being loaded is left to the end of the process, and with it the target, whose weights it may use.
+    if (!this.#exchange.loading && !drafters.some(({ hangs }) => hangs)) await this.#parts.target[Symbol.asyncDispose]();
   }
 }

@@ -46,6 +46,10 @@ export class DrafterExchange {
     this.#options = options;
   }
 
+  get loading(): boolean {
+    return this.#loading;
+  }
+
   /**
    * @param stopping whether the engine has begun to stop
    * @throws AppError as `Engine.loadDrafter` says

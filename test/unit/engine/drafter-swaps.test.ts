@@ -6,6 +6,7 @@ import { FIXED_LENGTH } from '../../../src/decode/draft-length/fixed-length.ts';
 import type { Drafter, DraftState, ForkedState, Proposal } from '../../../src/drafter/drafter.ts';
 import type { EngineObserver, SwapRecord } from '../../../src/engine/engine.ts';
 import { CheckedDrafter } from '../../support/checked-drafter.ts';
+import { Gate } from '../../support/gate.ts';
 import { until } from '../../support/labelled-timeout.ts';
 import { hashedLogits, nextToken } from '../../support/scripted-logits.ts';
 import { ThrowingDrafter } from '../../support/throwing-drafter.ts';
@@ -81,7 +82,8 @@ function setUp(first: number, prefixCacheBytes = 0) {
   const initial = new Watched(first);
   const loaded = new Map<string, Watched>();
   const misuses: string[][] = [];
-  const { engine } = openEngine({
+  const slow = new Gate();
+  const { engine, target } = openEngine({
     nextLogits,
     drafter: initial,
     limits: { prefixCacheBytes, drafterTimeoutMs: 30 },
@@ -90,6 +92,7 @@ function setUp(first: number, prefixCacheBytes = 0) {
       observers: [observer],
       swapRules: RULES,
       loadDrafter: async ({ name, draftTokens }, path) => {
+        if (path === 'slow') await slow.opened;
         if (path === 'broken') throw new AppError('invalid_request', 'broken');
         const other = OTHERS[path]?.();
         if (other instanceof Hanging) loaded.set(path, other);
@@ -113,7 +116,7 @@ function setUp(first: number, prefixCacheBytes = 0) {
   };
   const accepted = async () => (await answerOf(ask(3))).finish.speculation.rounds[0]!.accepted;
   const history = () => engine.drafterStatus()[0]!.swaps;
-  return { engine, records, initial, loaded, misuses, serve, ask, accepted, history };
+  return { engine, target, slow, records, initial, loaded, misuses, serve, ask, accepted, history };
 }
 
 describe('a drafter that takes the place of another one', () => {
@@ -250,6 +253,15 @@ describe('a drafter that takes the place of another one', () => {
     expect(initial.disposals).toBe(1);
     expect(answers.every(({ finish }) => finish.speculation.drafterError === null)).toBe(true);
     expect(misuses.flat()).toEqual([]);
+  });
+
+  it('finds the target still there when the engine ends while it is loaded, and does not keep it from ending', async () => {
+    const { engine, target, slow } = setUp(3);
+    const loading = engine.loadDrafter('watched', 'slow');
+    await engine[Symbol.asyncDispose]();
+    expect(target.disposed).toBe(false);
+    slow.open();
+    await expect(loading).rejects.toMatchObject({ code: 'unavailable' });
   });
 
   it('changes nothing when it cannot be loaded, or there is no such name', async () => {
