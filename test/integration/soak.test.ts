@@ -17,6 +17,7 @@ import { DEFAULT_SERVER_CONFIG } from '../../src/server/server-config.ts';
 import { startServer } from '../../src/server/start-server.ts';
 import { until } from '../support/labelled-timeout.ts';
 import { TemporaryFolder } from '../support/load-test-target.ts';
+import { NanRows } from '../support/nan-rows.ts';
 import { parsePrometheus, sumOf } from '../support/prometheus-text.ts';
 import { type Outcome, runTraffic } from '../support/soak-traffic.ts';
 import { openTestbed, testbedPrompts } from '../support/testbed-engine.ts';
@@ -26,6 +27,8 @@ const SEQUENCES = 4;
 const WAITING = 4;
 /** Runs of a graph between two that fail. */
 const FAULT_EVERY = 211;
+/** Steps of the target between two with NaN in them. */
+const NAN_EVERY = 31;
 const SAMPLE_MS = 2000;
 const MEBIBYTE = 2 ** 20;
 /** By which the last quarter may exceed the second. Native memory grows until every size of a step has been seen. */
@@ -69,6 +72,7 @@ it(`answers or refuses everybody for ${SECONDS} s, and forgets them`, { timeout:
     version: 'soak',
     config: DEFAULT_SERVER_CONFIG,
   });
+  const nans = new NanRows(opened.target, NAN_EVERY);
   const run = IoBinding.prototype.run;
   let runs = 0;
   IoBinding.prototype.run = async function (signal) {
@@ -107,6 +111,7 @@ it(`answers or refuses everybody for ${SECONDS} s, and forgets them`, { timeout:
   } finally {
     clearInterval(sampling);
     IoBinding.prototype.run = run;
+    nans[Symbol.dispose]();
   }
   const samples = parsePrometheus(await metrics.render());
   await server.close();
@@ -152,6 +157,13 @@ it(`answers or refuses everybody for ${SECONDS} s, and forgets them`, { timeout:
     expect(counted('request_errors_total', { code }) - told, code).toBeLessThanOrEqual(outcomes.get('cancelled')!);
   }
 
+  // A NaN was the end of those whose token it would have chosen, and of nobody else.
+  expect(nans.wrong).toEqual([]);
+  expect(nans.survivors).toBe(0);
+  expect(nans.ended).toBeGreaterThan(0);
+  expect(totals.ends('error')).toBe(nans.ended + nans.otherFailures);
+  expect(counted('request_errors_total', { code: 'internal_error' })).toBeLessThanOrEqual(totals.ends('error'));
+
   // Nothing is left.
   expect(load).toEqual({ running: 0, waiting: 0, cacheUsage: 0 });
   expect(liveObjects()).toEqual({});
@@ -164,7 +176,8 @@ it(`answers or refuses everybody for ${SECONDS} s, and forgets them`, { timeout:
   process.stdout.write(
     `${SECONDS} s: ${JSON.stringify(Object.fromEntries(outcomes))}; memory from the second to the last quarter: ` +
       `heap ${mebibytes(second.heap)} → ${mebibytes(last.heap)}, native ${mebibytes(second.native)} → ${mebibytes(last.native)}; ` +
-      `drafter failures ${counted('spec_decode_rounds_without_draft_total', { reason: 'drafter-failed' })}\n`,
+      `drafter failures ${counted('spec_decode_rounds_without_draft_total', { reason: 'drafter-failed' })}; ` +
+      `NaN: ${nans.ended} requests ended, ${nans.passedOver} rows passed over\n`,
   );
 });
 
