@@ -1,5 +1,5 @@
 /** The HTTP routes as one Hono application; it knows no socket. */
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { cors } from 'hono/cors';
 import type { EngineStatus } from '../engine/engine.ts';
 import { AccessEntry } from './access-log.ts';
@@ -160,9 +160,9 @@ export function createGenerationService(options: AppOptions): GenerationService 
   });
 }
 
-function refuseMethod(allow: string): () => never {
-  return () => {
-    throw new HttpError(405, `Expected method ${allow}, got another one. Use ${allow}.`, {
+function refuseMethod(allow: string): (context: Context) => never {
+  return ({ req }) => {
+    throw new HttpError(405, `Expected method ${allow}, got ${req.method}. Use ${allow}.`, {
       headers: { allow },
       details: { code: 'method_not_allowed' },
     });

@@ -76,7 +76,7 @@ export function templateVariables(
   for (const [name, value] of Object.entries(variables)) {
     if (known.includes(name) || name === THINKING) continue;
     const names = [...new Set([THINKING, ...known])].join(', ');
-    throw fieldError(`chat_template_kwargs.${name}`, `absent, as this model's chat template reads ${names}`, value);
+    throw fieldError(`chat_template_kwargs.${name}`, `absent, as this model takes only ${names}`, value);
   }
   return { ...effortVariables(reasoningEffort, known), ...variables };
 }

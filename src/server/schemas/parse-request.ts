@@ -46,27 +46,30 @@ function toAppError(schema: z.ZodObject, body: unknown, issue: z.core.$ZodIssue)
   }
   const param = paramName(issue.path);
   const value = valueAt(body, issue.path);
-  const expected = descriptionAt(schema, issue.path);
+  const { expected, depth } = descriptionAt(schema, issue.path);
+  // What is described may be the list or object around the value.
+  const described = paramName(issue.path.slice(0, depth));
+  const got = described === param ? show(value) : `${show(value)} as ${param}`;
+  const message = `Expected ${described} to be ${expected}, got ${got}`;
+  const refuse = (code: string, advice: string) =>
+    new AppError('invalid_request', message + advice, { details: { param, code } });
   if (issue.code === 'custom' && issue.params?.['unsupported'] === UNSUPPORTED.unsupported) {
-    return new AppError(
-      'invalid_request',
-      `Expected ${param} to be ${expected}, got ${show(value)}: this server does not support it. Leave it out.`,
-      { details: { param, code: 'unsupported_parameter' } },
-    );
+    return refuse('unsupported_parameter', ': this server does not support it. Leave it out.');
   }
-  return fieldError(param, expected, value, value === undefined ? 'missing_parameter' : 'invalid_value');
+  return value === undefined ? refuse('missing_parameter', '. Send it.') : refuse('invalid_value', '. Correct it.');
 }
 
-/** The description nearest to the value. */
-function descriptionAt(schema: z.ZodType, path: readonly PropertyKey[]): string {
-  let description = 'a valid value';
+/** The description nearest to the value, and the length of the path to what it describes. */
+function descriptionAt(schema: z.ZodType, path: readonly PropertyKey[]): { readonly expected: string; readonly depth: number } {
+  let nearest = { expected: 'a valid value', depth: path.length };
   let current: z.core.$ZodType | undefined = schema;
-  for (const key of path) {
+  for (const [i, key] of path.entries()) {
     current = current && child(unwrap(current), key);
     if (current === undefined) break;
-    description = (current as z.ZodType).description ?? description;
+    const { description } = current as z.ZodType;
+    if (description !== undefined) nearest = { expected: description, depth: i + 1 };
   }
-  return description;
+  return nearest;
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {

@@ -90,7 +90,11 @@ describe('refusals by HTTP itself', () => {
     const response = await setUp().app.request(path, { method });
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe(allow);
-    expect(await errorOf(response)).toMatchObject({ type: 'invalid_request_error', code: 'method_not_allowed' });
+    expect(await errorOf(response)).toMatchObject({
+      type: 'invalid_request_error',
+      code: 'method_not_allowed',
+      message: `Expected method ${allow}, got ${method}. Use ${allow}.`,
+    });
   });
 
   test.each(['/', '/v1', '/v1/completions/', '/v1/embeddings', '/health/x'])('%s is 404', async (path) => {

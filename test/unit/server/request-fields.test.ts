@@ -273,6 +273,14 @@ describe('the fields of both routes', () => {
     expect(() => completion({ [field]: value })).toThrow(refusal(param, 'invalid_value'));
   });
 
+  test.each([
+    [{ logit_bias: { x: 1 } }, /^Expected logit_bias to be an object of .*, got 1 as logit_bias\.x\. Correct it\.$/],
+    [{ bad_words: ['a', ' '] }, /^Expected bad_words to be a list of .*, got " " as bad_words\[1\]\. Correct it\.$/],
+    [{ stop_token_ids: 7 }, /^Expected stop_token_ids to be a list of .*, got 7\. Correct it\.$/],
+  ])('tell what is expected of the list or object that a part is in: %j', (fields, message) => {
+    expect(() => completion(fields)).toThrow(message);
+  });
+
   const schema = { type: 'object' };
   test.each<readonly [object, unknown]>([
     [{ response_format: { type: 'text' } }, null],
