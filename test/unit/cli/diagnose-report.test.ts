@@ -27,6 +27,20 @@ function diagnosis(tooLong: readonly string[]): Diagnosis {
   };
 }
 
+it('a diagnosis of few prompts says that they are', () => {
+  const few = diagnosis([]);
+  expect(formatDiagnosis(few)).toContain('3 prompts are few');
+  expect(formatDiagnosis({ ...few, recorded: { ...few.recorded, prompts: 40 } })).not.toContain('are few');
+});
+
+it('a diagnosis of a deep target keeps to the width of a page, with values below values', () => {
+  const teacher = Array.from({ length: 48 }, (_, layer) => ({ layer, tau: 1 }));
+  const lines = formatDiagnosis({ ...diagnosis([]), teacher }).split('\n');
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(110);
+  const start = lines.findIndex((line) => line.startsWith('  agreement by layer   0: 1.00'));
+  expect(lines[start + 1]).toMatch(/^ {23}\d+: 1\.00 ·/);
+});
+
 it('a diagnosis says which prompts it left out', () => {
   expect(formatDiagnosis(diagnosis(['long']))).toContain('Left out: 1 of 4 prompts, which fill the context: long.');
   expect(formatDiagnosis(diagnosis([]))).not.toContain('Left out');
