@@ -40,7 +40,8 @@ const path = () =>
     .string()
     .min(1)
     .max(1024)
-    .regex(/^[^\0]*$/)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL, as every engine reads it: not all know `\0`
+    .regex(/^[^\x00]*$/)
     .describe('a relative path of at most 1024 characters');
 
 const common = {
