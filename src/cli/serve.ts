@@ -219,6 +219,7 @@ function drafterLog(logger: Logger): EngineObserver {
     onStep: () => undefined,
     onFinish: () => undefined,
     onQuarantine: (drafter, reason) => logger.warn({ drafter, reason }, 'drafter left out'),
+    onFewerSequences: (maxSequences, reason) => logger.error({ maxSequences, reason }, 'fewer sequences at once'),
     onSwap({ drafter, path, state, before, after, reason }) {
       const figures = { before: before?.mean, after: after?.mean, ...(reason === null ? {} : { reason }) };
       logger[state === 'rolled-back' ? 'warn' : 'info']({ drafter, path, state, ...figures }, 'drafter swap');

@@ -288,8 +288,10 @@ export class DecodeEngine implements Engine {
   }
 
   async #round(): Promise<void> {
-    // Prompts share the rows of a step in this order.
-    const requests = this.#running.toSorted((a, b) => a.rank - b.rank);
+    const { target } = this.#parts;
+    await target.prepare?.(this.#running.length);
+    // Prompts share the rows of a step in this order. Whom it has no room for any more waits for the end of another.
+    const requests = this.#running.toSorted((a, b) => a.rank - b.rank).slice(0, target.maxSequences);
     const sequences = requests.flatMap(({ started }) => (started === null ? [] : [started.sequence]));
     // A run that nobody waits for any more is not worth finishing.
     const abandoned = new AbortController();
@@ -302,7 +304,7 @@ export class DecodeEngine implements Engine {
     let outcome: RoundOutcome;
     try {
       outcome = await decodeRound(
-        this.#parts.target,
+        target,
         sequences,
         abandoned.signal,
         this.#pacer.promptRows(),

@@ -260,6 +260,8 @@ export interface EngineObserver {
   onFinish(request: GenerateRequest, finish: FinishEvent): void;
   /** A drafter did not answer in time, and is left out for a while. */
   onQuarantine?(drafter: string, reason: string): void;
+  /** Steps serve fewer sequences from now on, as what more of them need could not be loaded; the others wait. */
+  onFewerSequences?(maxSequences: number, reason: string): void;
   /** A drafter was put in another one's place, or that was decided. */
   onSwap?(record: SwapRecord): void;
   /** A drafter that was to take another one's place could not. */

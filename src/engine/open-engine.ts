@@ -191,6 +191,10 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
     maxCaches: options.maxSequences + MAX_PREFIXES,
     maxRows: options.maxRows,
     taps,
+    onFewerSequences(most, error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      for (const observer of options.observers) observer.onFewerSequences?.(most, reason);
+    },
   });
   const { target } = loaded;
   const { maxContext } = target.facts;

@@ -20,12 +20,15 @@ export interface SlotSessionsOptions {
   readonly prepacked: PrepackedWeights;
   readonly maxSlots: number;
   readonly build: (slots: number) => BuiltGraph;
+  /** Told that no session could be created for more than so many sequences, and why. */
+  readonly onFewer?: (slots: number, error: unknown) => void;
 }
 
 /** Each further session costs a few megabytes, as weights and their packed forms are shared. */
 export class SlotSessions implements AsyncDisposable {
   readonly #options: SlotSessionsOptions;
-  readonly #sizes: readonly number[];
+  /** Ascending. What could not be created once is not among them: it would fail those who want it again and again. */
+  #sizes: readonly number[];
   readonly #loading = new Map<number, Promise<SlotSession & { readonly session: Session }>>();
 
   #disposed = false;
@@ -37,16 +40,35 @@ export class SlotSessions implements AsyncDisposable {
     this.#sizes = [...sizes, options.maxSlots];
   }
 
-  /** The smallest session that serves so many sequences; loaded on first use. */
-  serving(sequences: number): Promise<SlotSession> {
-    return this.#load(this.#sizes.find((size) => size >= sequences) ?? this.#options.maxSlots);
+  /** Sequences that the largest session serves. */
+  get maxSlots(): number {
+    return this.#sizes.at(-1) as number;
   }
 
-  /** Loads all sizes, one after the other. */
+  /**
+   * The smallest session that serves so many sequences; loaded on first use.
+   * @throws Error when there is none, as what {@link maxSlots} says is less
+   */
+  async serving(sequences: number): Promise<SlotSession> {
+    const size = this.#sizes.find((slots) => slots >= sequences);
+    if (size === undefined) throw new Error(`Expected at most ${this.maxSlots} sequences at once, got ${sequences}`);
+    return await this.#load(size);
+  }
+
+  /** Loads the session for so many sequences, or else the largest that can be created. */
+  async prepare(sequences: number): Promise<void> {
+    for (let sizes: readonly number[] | null = null; sizes !== this.#sizes; ) {
+      sizes = this.#sizes;
+      // What the smallest one lacks, its step will say.
+      await this.serving(Math.min(sequences, this.maxSlots)).catch(() => undefined);
+    }
+  }
+
+  /** Loads all sizes that can be created, one after the other. */
   async loadAll(): Promise<void> {
     for (const size of this.#sizes) {
       if (this.#disposed) return;
-      await this.#load(size);
+      await this.prepare(size);
     }
   }
 
@@ -55,10 +77,20 @@ export class SlotSessions implements AsyncDisposable {
     if (loading === undefined) {
       loading = this.#create(slots);
       this.#loading.set(slots, loading);
-      // What found no memory may find some the next time.
-      loading.catch(() => this.#loading.delete(slots));
+      loading.catch((error: unknown) => {
+        this.#loading.delete(slots);
+        this.#giveUp(slots, error);
+      });
     }
     return loading;
+  }
+
+  #giveUp(slots: number, error: unknown): void {
+    const before = this.maxSlots;
+    const left = this.#sizes.filter((size) => size < slots || this.#loading.has(size));
+    if (left.length === 0 || this.#disposed) return;
+    this.#sizes = left;
+    if (this.maxSlots < before) this.#options.onFewer?.(this.maxSlots, error);
   }
 
   async #create(slots: number): Promise<SlotSession & { readonly session: Session }> {

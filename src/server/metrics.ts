@@ -134,6 +134,12 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
     'drafter',
     true,
   );
+  const fewerSequences = counter(
+    'step_sequence_reductions_total',
+    'Times that steps had to serve fewer sequences, as what more of them need could not be loaded.',
+    undefined,
+    true,
+  );
   const audits = counter(
     'self_audits_total',
     'Answers that were decoded again without speculation, by outcome: equal, different, failed.',
@@ -243,6 +249,7 @@ export function createServerMetrics(options: ServerMetricsOptions): ServerMetric
       if (laterTokens > 0) perOutputToken((totalMs - firstTokenMs) / laterTokens / 1000);
     },
     onQuarantine: (drafter) => quarantines(1, drafter),
+    onFewerSequences: () => fewerSequences(1),
     onShadowFailure: (drafter) => byDrafter.onShadowFailure(drafter),
     onSwap: ({ drafter, state }) => byDrafter.onSwap(drafter, state),
     onSwapFailure: (drafter) => byDrafter.onSwap(drafter, 'failed'),

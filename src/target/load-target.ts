@@ -43,6 +43,8 @@ export interface LoadTargetOptions {
   /** Tensors that nothing uses are no error. */
   readonly allowUnclaimed?: boolean;
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
+  /** Told when the target serves fewer sequences at once from now on, and why. */
+  readonly onFewerSequences?: (maxSequences: number, error: unknown) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -108,6 +110,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
     eosTokenIds,
     taps: options.taps,
     formats: { precision, embeddingFormat },
+    ...(options.onFewerSequences === undefined ? {} : { onFewerSequences: options.onFewerSequences }),
   });
   return {
     target,

@@ -30,11 +30,12 @@ export interface OnnxTargetOptions {
   /** Layers whose residual stream comes out of each step. */
   readonly taps: readonly number[];
   readonly formats: Pick<DecoderGraphOptions, 'precision' | 'embeddingFormat'>;
+  /** Told when {@link OnnxTarget.maxSequences} has fallen, and why. */
+  readonly onFewerSequences?: (maxSequences: number, error: unknown) => void;
 }
 
 export class OnnxTarget implements Target {
   readonly facts: TargetFacts;
-  readonly maxSequences: number;
   readonly maxRows: number;
   readonly cacheBytesPerPosition: number;
   readonly recurrent?: RecurrentFacts;
@@ -61,7 +62,6 @@ export class OnnxTarget implements Target {
     this.#recurrence = recurrence;
     this.weights = weights;
     this.prepacked = prepacked;
-    this.maxSequences = options.maxSequences;
     this.maxRows = options.maxRows;
     this.#attentionLayers = layersWith(spec, 'attention');
     const { kvHeads, headDim } = spec.attention;
@@ -102,6 +102,7 @@ export class OnnxTarget implements Target {
           positions: options.maxContext + shape.sparePositions,
           ...options.formats,
         }),
+      ...(options.onFewerSequences === undefined ? {} : { onFewer: options.onFewerSequences }),
     });
   }
 
@@ -124,6 +125,14 @@ export class OnnxTarget implements Target {
   /** Loads the sessions for several sequences, so that no request waits for them. */
   async warmUp(): Promise<void> {
     await this.#sessions.loadAll();
+  }
+
+  get maxSequences(): number {
+    return this.#sessions.maxSlots;
+  }
+
+  async prepare(sequences: number): Promise<void> {
+    await this.#sessions.prepare(sequences);
   }
 
   openCache(): PooledCache {

@@ -66,7 +66,7 @@ export interface StepResult {
 
 export interface Target extends AsyncDisposable {
   readonly facts: TargetFacts;
-  /** Sequences that one step can serve. */
+  /** Sequences that one step can serve. Falls when what a step of so many needs cannot be loaded. */
   readonly maxSequences: number;
   /** Tokens that one step can take, over all sequences. */
   readonly maxRows: number;
@@ -76,6 +76,8 @@ export interface Target extends AsyncDisposable {
   readonly recurrent?: RecurrentFacts;
   /** @throws AppError `overloaded` when as many are open as the target was made for, which are at least `maxSequences` */
   openCache(): SequenceCache;
+  /** Loads what a step of so many sequences needs, or of {@link maxSequences}, which may be fewer then. Default: all is there. */
+  prepare?(sequences: number): Promise<void>;
   /**
    * Appends each span to its cache and computes the wanted logits. A row's values depend on its sequence alone, bit for
    * bit: not on the rows beside it, nor on how the sequence was cut into spans.

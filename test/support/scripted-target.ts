@@ -19,13 +19,14 @@ export interface ScriptedTargetOptions {
   readonly maxCaches?: number;
   readonly cacheBytesPerPosition?: number;
   readonly maxRows?: number;
+  /** What is left of `maxSequences` when so many are prepared for. Default: all. */
+  readonly onPrepare?: (sequences: number) => number;
   /** Awaited inside each step, the first being step 0: where a test waits, fails or gives up. */
   readonly duringStep?: (step: number, signal: AbortSignal | undefined) => Promise<void> | void;
 }
 
 export class ScriptedTarget implements Target {
   readonly facts: TargetFacts;
-  readonly maxSequences: number;
   readonly maxRows: number;
   readonly cacheBytesPerPosition: number;
   /** Rows of each step that was started. */
@@ -33,13 +34,16 @@ export class ScriptedTarget implements Target {
   /** Rows whose logits were asked for, of each step that was started. */
   readonly logitRows: number[] = [];
   readonly #options: ScriptedTargetOptions;
+  readonly #maxCaches: number;
+  #maxSequences: number;
   #openCaches = 0;
   #stepping = false;
   #disposed = false;
 
   constructor(options: ScriptedTargetOptions) {
     this.#options = options;
-    this.maxSequences = options.maxSequences ?? 4;
+    this.#maxSequences = options.maxSequences ?? 4;
+    this.#maxCaches = options.maxCaches ?? this.#maxSequences;
     this.maxRows = options.maxRows ?? 64;
     this.cacheBytesPerPosition = options.cacheBytesPerPosition ?? 0;
     this.facts = {
@@ -50,6 +54,14 @@ export class ScriptedTarget implements Target {
       maxContext: options.maxContext ?? 256,
       eosTokenIds: options.eosTokenIds ?? [],
     };
+  }
+
+  get maxSequences(): number {
+    return this.#maxSequences;
+  }
+
+  async prepare(sequences: number): Promise<void> {
+    this.#maxSequences = this.#options.onPrepare?.(sequences) ?? this.#maxSequences;
   }
 
   /** Steps started so far. */
@@ -66,9 +78,8 @@ export class ScriptedTarget implements Target {
   }
 
   openCache(): ScriptedCache {
-    const { maxCaches = this.maxSequences } = this.#options;
-    if (this.#openCaches === maxCaches) {
-      throw new AppError('overloaded', `All ${maxCaches} caches are in use; wait for one to be closed`);
+    if (this.#openCaches === this.#maxCaches) {
+      throw new AppError('overloaded', `All ${this.#maxCaches} caches are in use; wait for one to be closed`);
     }
     this.#openCaches++;
     return new ScriptedCache(this, this.facts.maxContext, () => {

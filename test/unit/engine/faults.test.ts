@@ -65,6 +65,14 @@ it('a step that fails is the end of each request in it, and observers are told',
   await answerOf(engine.generate(request('c', { maxTokens: 5 }), NEVER));
 });
 
+it('a step for as many as run that cannot be loaded fails nobody: fewer share each step, and the others wait', async () => {
+  const { engine, recorder } = openEngine({ nextLogits, maxSequences: 4, onPrepare: (sequences) => (sequences < 3 ? 4 : 2) });
+  const asked = ['a', 'b', 'c', 'd', 'e'].map((prompt) => request(prompt, { maxTokens: 20, ignoreEos: true }));
+  const answers = await Promise.all(asked.map((one) => answerOf(engine.generate(one, NEVER))));
+  for (const { tokens, finish } of answers) expect([tokens.length, finish.reason]).toEqual([20, 'length']);
+  expect(Math.max(...recorder.steps.map(({ sequences }) => sequences))).toBe(2);
+});
+
 /** Answers as the inner one does, until it does not answer at all. */
 class HangingDrafter implements Drafter {
   readonly kind = 'hanging';

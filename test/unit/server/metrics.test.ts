@@ -96,6 +96,12 @@ describe('/metrics', () => {
     expect(sumOf(samples, 'blockdraft:request_errors_total', { code: 'unknown_parameter' })).toBe(1);
   });
 
+  test('counts when steps have to serve fewer sequences', async () => {
+    const metrics = createServerMetrics({ modelName: 'm', version: '1', load: () => null, processMetrics: false });
+    metrics.onFewerSequences?.(2, 'no memory');
+    expect(sumOf(parsePrometheus(await metrics.render()), 'blockdraft:step_sequence_reductions_total')).toBe(1);
+  });
+
   test('says what runs, and how the process does', async () => {
     const { app, scrape } = setUp({ processMetrics: true });
     const text = await scrape();
