@@ -9,13 +9,14 @@ import { normFactors } from '../target/derived-weights.ts';
 import { type ModelConfig, readModelConfig } from '../target/hf-config.ts';
 import { loadTarget } from '../target/load-target.ts';
 import type { Target } from '../target/target.ts';
-import { type ChatTemplate, loadChatTemplate } from '../text/chat-template.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../text/tokenizer.ts';
 import { type PromptForm, promptForms, recordForm } from './evidence/prompt-forms.ts';
 import type { TemplateVariables } from './measure/open-measured.ts';
 import { FeatureSource } from './probe/feature-source.ts';
 import { TargetHead } from './probe/target-head.ts';
 import { type FittingPrompts, fittingPrompts } from './recording/encoded-prompts.ts';
+import { loadTemplate } from './recording/load-template.ts';
 import type { DiagnosisPrompt } from './recording/prompt.ts';
 import { recordAnswers } from './recording/record-answers.ts';
 import type { RecordedSequence } from './recording/recorded-sequence.ts';
@@ -83,7 +84,7 @@ export class RecordedTarget implements AsyncDisposable {
     const { runtime, target: folder, signal, templateVariables: variables = {}, allowUnclaimed = false } = options;
     const config = readModelConfig(folder);
     const { spec } = config;
-    const [tokenizer, template] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
+    const [tokenizer, template] = await Promise.all([loadTokenizer(folder), loadTemplate(folder, variables)]);
     const encoded = options.prompts.map((prompt) => {
       const text = template.render(prompt.messages, { addGenerationPrompt: true, variables });
       return { ...prompt, promptTokens: tokenizer.encode(text, { addSpecialTokens: false }) };

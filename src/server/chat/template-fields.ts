@@ -1,5 +1,6 @@
 /** Request fields that say how the chat template makes a prompt of the messages. */
 import { z } from 'zod';
+import { RENDERED_VARIABLES, settableVariables, THINKING } from '../../core/template-variables.ts';
 import type { EngineInfo } from '../../engine/engine.ts';
 import { boundedRecord } from '../schemas/bounded.ts';
 import { fieldError } from '../schemas/parse-request.ts';
@@ -7,18 +8,6 @@ import { fieldError } from '../schemas/parse-request.ts';
 const MAX_VARIABLES = 32;
 const MAX_VARIABLE_LENGTH = 1024;
 
-/** What the server itself gives to a template. */
-const RESERVED: ReadonlySet<string> = new Set([
-  'messages',
-  'tools',
-  'documents',
-  'add_generation_prompt',
-  'continue_final_message',
-  'chat_template',
-  'tokenize',
-]);
-/** Clients send it to any model; for one that does not reason it changes nothing. */
-const THINKING = 'enable_thinking';
 const EFFORT = 'reasoning_effort';
 
 const flag = () => z.boolean().nullish().describe('true or false');
@@ -57,7 +46,7 @@ export function toTemplateRequest(fields: TemplateFields): TemplateRequest {
     throw fieldError('continue_final_message', 'false when add_generation_prompt is true', true);
   }
   const variables = fields.chat_template_kwargs ?? {};
-  const reserved = Object.keys(variables).find((name) => RESERVED.has(name));
+  const reserved = Object.keys(variables).find((name) => RENDERED_VARIABLES.has(name));
   if (reserved !== undefined) {
     throw fieldError(`chat_template_kwargs.${reserved}`, 'absent, as the request has it elsewhere', variables[reserved]);
   }
@@ -72,13 +61,12 @@ export function templateVariables(
   { variables, reasoningEffort }: TemplateRequest,
   { chatVariables }: Pick<EngineInfo, 'chatVariables'>,
 ): Readonly<Record<string, string | number | boolean>> {
-  const known = chatVariables.filter((name) => !RESERVED.has(name));
+  const settable = settableVariables(chatVariables);
   for (const [name, value] of Object.entries(variables)) {
-    if (known.includes(name) || name === THINKING) continue;
-    const names = [...new Set([THINKING, ...known])].join(', ');
-    throw fieldError(`chat_template_kwargs.${name}`, `absent, as this model takes only ${names}`, value);
+    if (settable.includes(name)) continue;
+    throw fieldError(`chat_template_kwargs.${name}`, `absent, as this model takes only ${settable.join(', ')}`, value);
   }
-  return { ...effortVariables(reasoningEffort, known), ...variables };
+  return { ...effortVariables(reasoningEffort, chatVariables), ...variables };
 }
 
 function effortVariables(effort: string | null, known: readonly string[]): Readonly<Record<string, string | boolean>> {

@@ -7,9 +7,10 @@ import { longestDraft, readDflashConfig } from '../../drafter/dflash/dflash-conf
 import { NGRAM_DEFAULTS } from '../../drafter/ngram/ngram-drafter.ts';
 import type { EngineObserver } from '../../engine/engine.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../engine/open-engine.ts';
-import { type ChatTemplate, loadChatTemplate, type RenderOptions } from '../../text/chat-template.ts';
+import type { ChatTemplate, RenderOptions } from '../../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../../text/tokenizer.ts';
 import { type FittingPrompts, fittingPrompts } from '../recording/encoded-prompts.ts';
+import { loadTemplate } from '../recording/load-template.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
 import { ANY_CONFIG, type MeasuredDrafter, measuredDrafter } from './measured-drafter.ts';
 
@@ -65,7 +66,10 @@ export class Measured implements AsyncDisposable {
     if (options.drafters.some((words) => whatOf(words) === 'none')) {
       throw new AppError('invalid_config', 'Expected drafters to measure, got none, which drafts nothing; leave it out');
     }
-    const [tokenizer, template] = await Promise.all([loadTokenizer(options.target), loadChatTemplate(options.target)]);
+    const [tokenizer, template] = await Promise.all([
+      loadTokenizer(options.target),
+      loadTemplate(options.target, templateVariables),
+    ]);
     const { target, drafters: chosen, weights, device, threads, maxContext, cacheDir } = options;
     const draftTokens = options.draftTokens ?? draftTokensOf(chosen[0] ?? '', target);
     const opened = await openEngine({

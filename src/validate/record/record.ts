@@ -8,10 +8,10 @@ import type { OnnxRuntime } from '../../onnx/runtime.ts';
 import { readModelConfig } from '../../target/hf-config.ts';
 import { type LoadTargetOptions, loadTarget } from '../../target/load-target.ts';
 import type { Target } from '../../target/target.ts';
-import { loadChatTemplate } from '../../text/chat-template.ts';
 import { readChatTemplateSource } from '../../text/chat-template-source.ts';
 import { loadTokenizer } from '../../text/tokenizer.ts';
 import type { TemplateVariables } from '../measure/open-measured.ts';
+import { loadTemplate } from '../recording/load-template.ts';
 import type { DiagnosisPrompt } from '../recording/prompt.ts';
 import { promptSeed } from '../recording/prompt-seed.ts';
 import { folderDigest } from '../report/provenance.ts';
@@ -68,7 +68,10 @@ export async function record(options: RecordOptions): Promise<RecordSummary> {
   const { target: folder, taps, precision } = options;
   refuseTurnIds(options.prompts);
   const config = readModelConfig(folder);
-  const [tokenizer, template] = await Promise.all([loadTokenizer(folder), loadChatTemplate(folder)]);
+  const [tokenizer, template] = await Promise.all([
+    loadTokenizer(folder),
+    loadTemplate(folder, options.templateVariables ?? {}),
+  ]);
   const layers = config.spec.layers.length;
   // The last layer's output is a tap of its own behind the final norm.
   const tensors = new Map<number, string>(taps.map((tap) => [tap, tap === layers ? LAST_HIDDEN_STATE : `tap.${tap}`]));
