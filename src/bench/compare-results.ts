@@ -1,5 +1,6 @@
 /** Two results side by side, point by point. */
 import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { AppError } from '../core/app-error.ts';
 import { escapeHtml } from '../validate/report/escape-html.ts';
 import { formatInterval, formatNumber } from '../validate/report/format-figure.ts';
@@ -15,10 +16,17 @@ export function readResult(file: string): BenchResult {
   } catch (cause) {
     throw new AppError(
       'invalid_config',
-      `Expected a result of bench-serve in ${file}, got something else: ${(cause as Error).message}`,
+      `Expected a file that bench-serve wrote with --save-result, got ${file}: ${reasonOf(cause as Error)}; correct the path`,
       { cause },
     );
   }
+}
+
+/** In one line: of all that a schema objects to, the first says enough. */
+function reasonOf(cause: Error): string {
+  if (!(cause instanceof z.ZodError)) return cause.message;
+  const [issue] = cause.issues;
+  return `${issue?.path.join('.')}: ${issue?.message}`;
 }
 
 const HEADER = [
