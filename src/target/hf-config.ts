@@ -60,6 +60,12 @@ const wrapperSchema = z.looseObject({
 /** What decides how the rest of a config is read. */
 const kindSchema = z.looseObject({ model_type: z.string(), text_config: z.unknown().optional() });
 
+/** A drafter's config, which often has the `model_type` of the model that its layers are of. */
+const drafterSchema = z.looseObject({
+  architectures: z.array(z.string()).nullish(),
+  speculators_model_type: z.string().nullish(),
+});
+
 const generationSchema = z.looseObject({
   eos_token_id: tokenIds,
   do_sample: z.boolean().nullish(),
@@ -99,8 +105,19 @@ interface TextConfig {
   readonly weightPrefix: string;
 }
 
+function refuseDrafter(file: string): void {
+  const { architectures, speculators_model_type: speculators } = readJson(file, drafterSchema);
+  const drafter = architectures?.find((name) => /Draft|Speculator/.test(name)) ?? speculators ?? null;
+  if (drafter === null) return;
+  throw new AppError(
+    'invalid_checkpoint',
+    `${file}: expected the config of a model, got that of a drafter, ${drafter}; name its target here, and the drafter with --drafter`,
+  );
+}
+
 /** The config of a text model, or of the text part of a model of text and images. */
 function readTextConfig(file: string): TextConfig {
+  refuseDrafter(file);
   const { model_type: type, text_config: inner } = readJson(file, kindSchema);
   const textType = WRAPPERS[type];
   const family = FAMILIES[textType ?? type];

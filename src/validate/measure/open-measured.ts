@@ -7,6 +7,7 @@ import { longestDraft, readDflashConfig } from '../../drafter/dflash/dflash-conf
 import { NGRAM_DEFAULTS } from '../../drafter/ngram/ngram-drafter.ts';
 import type { EngineObserver } from '../../engine/engine.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../engine/open-engine.ts';
+import { readModelConfig } from '../../target/hf-config.ts';
 import type { ChatTemplate, RenderOptions } from '../../text/chat-template.ts';
 import { loadTokenizer, type Tokenizer } from '../../text/tokenizer.ts';
 import { type FittingPrompts, fittingPrompts } from '../recording/encoded-prompts.ts';
@@ -66,6 +67,8 @@ export class Measured implements AsyncDisposable {
     if (options.drafters.some((words) => whatOf(words) === 'none')) {
       throw new AppError('invalid_config', 'Expected drafters to measure, got none, which drafts nothing; leave it out');
     }
+    // What is no model is told as that, not as one without a tokenizer.
+    readModelConfig(options.target);
     const [tokenizer, template] = await Promise.all([
       loadTokenizer(options.target),
       loadTemplate(options.target, templateVariables),

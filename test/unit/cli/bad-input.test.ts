@@ -9,6 +9,7 @@ import { type DecoderFolder, openFolder } from '../../../src/cli/inspect-folder.
 import type { ErrorCode } from '../../../src/core/app-error.ts';
 import type { DrafterContext } from '../../../src/drafter/drafter-context.ts';
 import { drafterFromName } from '../../../src/drafter/registry.ts';
+import { readModelConfig } from '../../../src/target/hf-config.ts';
 import { type FixtureTensor, f32, temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
 import { expectAppError } from '../checkpoint/expect-app-error.ts';
 import { CONFIG, dflashFolder, HIDDEN, tensors } from '../drafter/dflash-fixture.ts';
@@ -217,6 +218,15 @@ describe('a model folder with', () => {
 });
 
 describe('a pair that does not belong together', () => {
+  it.each(['dflash-trained', 'speculators-full'])(
+    'is told when the drafter stands in the place of its target: %s',
+    (drafter) => {
+      expect(() => readModelConfig(join(FIXTURES, drafter))).toThrow(
+        /expected the config of a model, got that of a drafter, \w+;/,
+      );
+    },
+  );
+
   it('is named with both numbers when the drafter is for another target', async () => {
     const target = (await openFolder(join(FIXTURES, 'testbed/target'))) as DecoderFolder;
     const drafter = await openFolder(join(FIXTURES, 'dflash-trained'), { targetLayers: target.config.spec.layers.length });
