@@ -20,7 +20,9 @@ export function diagnoseCommand() {
         .default(DEFAULT_TARGET, 'the embedded SmolLM2-135M-Instruct'),
     )
     .addOption(
-      new Option('--drafter <folder>', 'folder of the DFlash drafter (default: <target>-dflash)').env('BLOCKDRAFT_DRAFTER'),
+      new Option('--drafter <folder>', 'folder of the DFlash drafter (default: dflash, the folder <target>-dflash)').env(
+        'BLOCKDRAFT_DRAFTER',
+      ),
     )
     .addOption(
       new Option('--prompts <file>', 'JSON lines with messages or prompt, and perhaps id and category').default(

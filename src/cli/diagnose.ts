@@ -2,6 +2,7 @@
 import { openRuntime } from '../onnx/runtime.ts';
 import { type DiagnosisStage, diagnose } from '../validate/diagnose.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
+import { dflashFolder } from './dflash-folder.ts';
 import type { DiagnoseCommandOptions } from './diagnose-options.ts';
 import { formatDiagnosis } from './diagnose-report.ts';
 import { runInterruptibly } from './run-interruptibly.ts';
@@ -19,7 +20,7 @@ export async function runDiagnose(options: DiagnoseCommandOptions): Promise<void
     const diagnosis = await diagnose({
       runtime: openRuntime({ threads: options.threads }),
       target: options.target,
-      drafter: options.drafter ?? `${options.target.replace(/[\\/]+$/, '')}-dflash`,
+      drafter: dflashFolder(options.drafter, options.target),
       prompts: readPrompts(options.prompts, { limit: options.limit ?? null, seed: options.seed }),
       weights: options.weights,
       maxTokens: options.maxTokens,

@@ -17,7 +17,8 @@ export function exportHardCommand() {
     )
     .addOption(new Option('--limit <n>', 'so many, the surest first (default: all)').argParser(integer(1)))
     .addOption(new Option('--out <file>', 'where they go, as JSON lines'))
-    .addOption(new Option('--json', 'print them as a JSON list').default(false));
+    .addOption(new Option('--json', 'print them as a JSON list').default(false))
+    .addHelpText('after', '\nOne of --out and --json is needed, or both.\n');
 }
 
 export type ExportHardOptions = ReturnType<ReturnType<typeof exportHardCommand>['opts']>;

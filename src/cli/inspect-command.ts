@@ -14,6 +14,7 @@ export function inspectCommand() {
     .option('--json', 'as JSON', false)
     .addOption(allowUnclaimedOption())
     .addOption(finalTapOption())
+    .addHelpText('after', '\nExit code: 0, or 1 for what cannot be read or does not fit the target.\n')
     .action(async (path, { target: targetPath, json, allowUnclaimed, finalTap }) => {
       const target = targetPath === undefined ? null : await openTarget(targetPath);
       const options = { allowUnclaimed, finalTap: finalTap ?? null, targetLayers: target?.config.spec.layers.length ?? null };

@@ -15,9 +15,10 @@ export function recordCommand() {
     .description("Make training data for drafters: the target's own answers with its activations, in safetensors shards")
     .addOption(new Option('--taps <ids>', 'layers to record, counted from 0; -1 is the embedding').argParser(layerIds))
     .addOption(
-      new Option('--drafter <folder>', 'record the layers that this DFlash drafter taps (default: <target>-dflash)').env(
-        'BLOCKDRAFT_DRAFTER',
-      ),
+      new Option(
+        '--drafter <folder>',
+        'record the layers that this DFlash drafter taps (default: dflash, the folder <target>-dflash)',
+      ).env('BLOCKDRAFT_DRAFTER'),
     )
     .addOption(new Option('--no-last-hidden-state', 'leave out the output behind the final norm'))
     .addOption(

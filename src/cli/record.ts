@@ -6,6 +6,7 @@ import { readModelConfig } from '../target/hf-config.ts';
 import { type RecordSummary, record } from '../validate/record/record.ts';
 import { readPrompts } from '../validate/recording/read-prompts.ts';
 import { chosenWeights } from './chosen-weights.ts';
+import { dflashFolder } from './dflash-folder.ts';
 import type { RecordCommandOptions } from './record-options.ts';
 import { runInterruptibly } from './run-interruptibly.ts';
 import { chosenDevice } from './validate-shared-options.ts';
@@ -26,7 +27,7 @@ export async function runRecord(options: RecordCommandOptions): Promise<void> {
       turns: options.turns,
       templateVariables: options.chatTemplateKwargs,
       allowUnclaimed: options.allowUnclaimed,
-      taps: options.taps ?? tapsOf(options.drafter ?? `${target}-dflash`, target, options),
+      taps: options.taps ?? tapsOf(dflashFolder(options.drafter, target), target, options),
       lastHiddenState: options.lastHiddenState,
       precision: options.precision,
       maxTokens: options.maxTokens,
