@@ -13,6 +13,8 @@ from typing import Any, Literal
 from harness import API_KEY, KEY_OPTIONS, MODEL, counters, judged, report, served, start
 
 OPTIONS = (*KEY_OPTIONS, "--max-context", "1024")
+# Gives up what is asked for below, which takes far longer.
+HASTY = ("--request-timeout", "1")
 HI = [{"role": "user", "content": "Say hi."}]
 COUNT = [{"role": "user", "content": "Count from one to twenty."}]
 WEATHER = {
@@ -35,10 +37,15 @@ def main() -> int:
     judge = start("openai", "openai==3.57.0", "pydantic==2.14.4")
     from openai import OpenAI
 
-    with served(judge, *OPTIONS, shows_tools=True) as url:
-        client = OpenAI(base_url=f"{url}/v1", api_key=API_KEY, max_retries=0, timeout=120)
-        checks, passed = judged(CHECKS, client)
-    report(judge, OPTIONS, {"checks": checks})
+    outcomes: dict[str, str] = {}
+    passed = True
+    for options, asked in ((OPTIONS, CHECKS), ((*OPTIONS, *HASTY), CHECKS_OF_HASTY)):
+        with served(judge, *options, shows_tools=True) as url:
+            client = OpenAI(base_url=f"{url}/v1", api_key=API_KEY, max_retries=0, timeout=120)
+            came, well = judged(asked, client)
+        outcomes |= came
+        passed = passed and well
+    report(judge, OPTIONS, {"checks": outcomes, "with": {check.__name__: HASTY for check in CHECKS_OF_HASTY}})
     return 0 if passed else 1
 
 
@@ -253,6 +260,25 @@ def cancelled_tasks_end_the_request(client: Any) -> None:
     assert aborted(client) == before + 1
 
 
+def timeouts_of_the_server_are_not_asked_for_again(client: Any) -> None:
+    """What took too long once would again: of the three times that the client asks by itself, one is left."""
+    from openai import APIStatusError
+
+    before = aborted(client)
+    patient = client.with_options(max_retries=2)
+    late = expect(APIStatusError, patient.chat.completions.create, model=MODEL, messages=COUNT, max_tokens=900, extra_body=ENDLESS)
+    assert late.status_code == 408 and late.code == "timeout"
+    assert aborted(client) == before + 1
+
+
+def timeouts_of_the_server_end_a_stream_with_an_error(client: Any) -> None:
+    from openai import APIError
+
+    stream = client.chat.completions.create(model=MODEL, messages=COUNT, max_tokens=900, stream=True, extra_body=ENDLESS)
+    late = expect(APIError, list, stream)
+    assert late.code == "timeout"
+
+
 def many_at_once_get_their_own_answers(client: Any) -> None:
     from openai import AsyncOpenAI
 
@@ -270,9 +296,9 @@ def many_at_once_get_their_own_answers(client: Any) -> None:
 ENDLESS = {"ignore_eos": True}
 
 
-def expect(kind: type[Exception], call: Any, **fields: Any) -> Any:
+def expect(kind: type[Exception], call: Any, *given: Any, **fields: Any) -> Any:
     try:
-        call(**fields)
+        call(*given, **fields)
     except kind as error:
         return error
     raise AssertionError(f"Expected {kind.__name__}, got an answer")
@@ -322,6 +348,7 @@ CHECKS = (
     cancelled_tasks_end_the_request,
     many_at_once_get_their_own_answers,
 )
+CHECKS_OF_HASTY = (timeouts_of_the_server_are_not_asked_for_again, timeouts_of_the_server_end_a_stream_with_an_error)
 
 if __name__ == "__main__":
     sys.exit(main())

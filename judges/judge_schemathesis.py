@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, Iterator
@@ -29,9 +30,22 @@ CHECKS = (
     "ignored_auth",
 )
 # Nothing is excluded. Drafters may be measured and replaced: the names are made up, so that the routes find no drafter to change.
-OPTIONS = (*KEY_OPTIONS, "--max-context", "256", "--allow-trace", "--allow-validation", "--allow-drafter-swap")
-# Empty ones, so that no path leads to a training run or to what an earlier job wrote.
+OPTIONS = (*KEY_OPTIONS, "--drafter", "ngram", "--max-context", "256", "--allow-trace", "--allow-validation", "--allow-drafter-swap")
 FOLDERS = ("--drafter-dir", "--validation-dir")
+# Jobs by their routes below /v1/drafters. The folders are of this judge's making: no path that is made up leads to one.
+DRAFTER = f"{MODEL}-dflash"
+RUN, ANSWERS = "a-training-run", "an-earlier-validation"
+CANCELLED_JOBS: dict[str, dict[str, Any]] = {
+    f"{DRAFTER}/validate": {},
+    f"{DRAFTER}/diagnose": {},
+    f"{DRAFTER}/record": {"out": "a-recording"},
+    "compare": {"drafters": [DRAFTER, "ngram"]},
+    "export-hard": {"validation": ANSWERS},
+    "watch": {"watch": [RUN]},
+}
+FINISHED_JOB = {"prompts": [{"prompt": "Say hi."}, {"prompt": "Name three colours."}], "max_tokens": 2, "out": "a-short-recording"}
+# A pattern that it cannot read is left out of what it judges.
+SETTINGS = '[warnings]\nfail-on = ["unsupported_regex"]\n'
 CASES_PER_OPERATION = "20"
 SEED = "1"
 
@@ -39,8 +53,9 @@ SEED = "1"
 def main() -> int:
     judge = start("schemathesis", "schemathesis==4.32.5")
     folder = judge.scratch()
-    with served(judge, *OPTIONS, *empty_folders(folder)) as url:
-        cancelled_job(url)
+    (folder / "schemathesis.toml").write_text(SETTINGS)
+    with served(judge, *OPTIONS, *folders_for_jobs(folder)) as url:
+        jobs_to_describe(url)
         command = [judge.tool("schemathesis"), "--no-color", "run", f"{url}/openapi.json"]
         command += ["--header", f"Authorization: Bearer {API_KEY}", "--phases", "coverage,fuzzing", "--checks", ",".join(CHECKS)]
         command += ["--max-examples", CASES_PER_OPERATION, "--seed", SEED, "--continue-on-failure", "--workers", "2"]
@@ -54,22 +69,32 @@ def main() -> int:
     return ended.returncode
 
 
-def empty_folders(folder: Path) -> Iterator[str]:
-    for option in FOLDERS:
-        empty = folder / option.strip("-")
-        empty.mkdir()
-        yield from (option, str(empty))
+def folders_for_jobs(folder: Path) -> Iterator[str]:
+    """A training run without checkpoints, and a validation without answers."""
+    drafters, output = (folder / option.strip("-") for option in FOLDERS)
+    (drafters / RUN).mkdir(parents=True)
+    (output / ANSWERS).mkdir(parents=True)
+    (output / ANSWERS / "answers.jsonl").touch()
+    yield from (FOLDERS[0], str(drafters), FOLDERS[1], str(output))
 
 
-def cancelled_job(url: str) -> None:
-    """So that the list of jobs has one to describe."""
-    job = ask(url, "POST", f"/v1/drafters/{MODEL}-dflash/diagnose", b"{}")
-    ask(url, "DELETE", f"/v1/drafters/jobs/{job['id']}")
+def jobs_to_describe(url: str) -> None:
+    """So that the list of jobs has one of each kind, and one with a result."""
+    for route, body in CANCELLED_JOBS.items():
+        job = ask(url, "POST", f"/v1/drafters/{route}", body)
+        ask(url, "DELETE", f"/v1/drafters/jobs/{job['id']}")
+    job = ask(url, "POST", f"/v1/drafters/{DRAFTER}/record", FINISHED_JOB)
+    while job["status"] == "running":
+        time.sleep(0.2)
+        job = ask(url, "GET", f"/v1/drafters/jobs/{job['id']}")
+    if job["status"] != "succeeded":
+        raise RuntimeError(f"Expected a job that succeeds, got {job}")
 
 
-def ask(url: str, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+def ask(url: str, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     headers = {"authorization": f"Bearer {API_KEY}", "content-type": "application/json"}
-    with urlopen(Request(url + path, body, headers, method=method)) as response:
+    sent = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(url + path, sent, headers, method=method)) as response:
         return json.load(response)
 
 
