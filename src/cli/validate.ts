@@ -31,6 +31,12 @@ export async function runValidate(options: ValidateCommandOptions): Promise<void
     if (options.resume && options.out === undefined) {
       throw new AppError('invalid_config', 'Expected --out with --resume, got none; name the folder of the interrupted run');
     }
+    if (options.minSpeedUp !== undefined && options.speedPrompts === 0) {
+      throw new AppError(
+        'invalid_config',
+        'Expected --speed-prompts with --min-speed-up, got 0, which times nothing; leave one out',
+      );
+    }
     const validation = await validate({
       target: options.target,
       drafter: options.drafter,

@@ -9,6 +9,7 @@ const A_PROCESS_MS = 60_000;
 it.each([
   // 1 would say that a gate failed, or that a drafter has a fault.
   [['validate', '--min-acceptance-length', 'x'], 2, /argument 'x' is invalid/],
+  [['validate', '--min-speed-up', '1', '--speed-prompts', '0'], 2, /got 0, which times nothing/],
   [['diagnose', '--bogus'], 2, /unknown option '--bogus'/],
   [['load'], 104, /missing required argument 'script'/],
   [['validat'], 2, /unknown command 'validat'\n\(Did you mean validate\?\)/],
