@@ -3,9 +3,19 @@
 import { type JsonSchema, jsonSchema } from '../schemas/json-schema.ts';
 import { errorBody } from '../schemas/responses/error-body.ts';
 import type { RequestLimits } from '../server-config.ts';
+import { EXAMPLES } from './examples.ts';
 import { type Operation, operations } from './operations.ts';
 
 const ERROR = { $ref: '#/components/responses/Error' } as const;
+
+/** Headings under which a page shows operations; the first whose paths match. */
+const GROUPS: readonly (readonly [heading: string, paths: RegExp])[] = [
+  ['Completions', /completions$/],
+  ['Prompts and tokens', /\/render$|tokenize$/],
+  ['Drafters', /^\/v1\/drafters(\/\{name\}\/load)?$/],
+  ['Measuring drafters', /^\/v1\/drafters\//],
+  ['Server', /^/],
+];
 
 export interface DocumentOptions {
   readonly version: string;
@@ -46,9 +56,12 @@ function describe({ path, summary, body, status = 200, answer, event, contentTyp
     ...(event === undefined ? {} : { 'text/event-stream': { schema: serverSentEvent(jsonSchema(event)) } }),
   };
   return {
+    tags: [GROUPS.find(([, paths]) => paths.test(path))![0]],
     summary,
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: json(anyOf(body.map(jsonSchema))) } }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: json(anyOf(body.map(jsonSchema)), EXAMPLES[path]) } }),
     security: isOpen ? [] : [{ key: [] }],
     responses: {
       [status]: { description: 'The answer', content },
@@ -57,8 +70,8 @@ function describe({ path, summary, body, status = 200, answer, event, contentTyp
   };
 }
 
-function json(schema: JsonSchema) {
-  return { 'application/json': { schema } };
+function json(schema: JsonSchema, example?: object) {
+  return { 'application/json': example === undefined ? { schema } : { schema, example } };
 }
 
 /** One event of a stream. A failure on the way ends it with an error in the place of a chunk. */

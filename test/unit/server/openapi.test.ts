@@ -248,6 +248,30 @@ describe('GET /openapi.json', () => {
     expect(fits({ data: '{"id":"a"}' })).toBe(false);
   });
 
+  test('offers a body to try for each operation that takes one, which it takes', () => {
+    const { paths } = openApiDocument({ version: '1', limits });
+    for (const { method, path, body } of OPERATIONS) {
+      if (body === undefined) continue;
+      const { requestBody } = paths[path]![method] as { requestBody: { content: Record<string, { example: unknown }> } };
+      const { example } = requestBody.content['application/json']!;
+      expect(
+        body.some((schema) => schema.safeParse(example).success),
+        path,
+      ).toBe(true);
+    }
+  });
+
+  test('has a heading for each operation', () => {
+    const { paths } = openApiDocument({ version: '1', limits });
+    const heading = ([method, path]: readonly [string, string]) => (paths[path]![method] as { tags: readonly string[] }).tags;
+    expect(OPERATIONS.map(({ method, path }) => heading([method, path])[0])).not.toContain(undefined);
+    expect(heading(['post', '/v1/chat/completions'])).toEqual(['Completions']);
+    expect(heading(['post', '/v1/chat/completions/render'])).toEqual(['Prompts and tokens']);
+    expect(heading(['get', '/v1/drafters'])).toEqual(['Drafters']);
+    expect(heading(['get', '/v1/drafters/jobs/{id}'])).toEqual(['Measuring drafters']);
+    expect(heading(['get', '/v1/models'])).toEqual(['Server']);
+  });
+
   test('has no lists with a schema for each place, which not every reader knows', () => {
     expect(JSON.stringify(openApiDocument({ version: '1', limits }))).not.toContain('"prefixItems"');
   });
