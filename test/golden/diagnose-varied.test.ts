@@ -8,15 +8,16 @@ import { diagnose, diagnoseDrafter } from '../../src/validate/diagnose.ts';
 import type { Diagnosis } from '../../src/validate/diagnosis.ts';
 import { RecordedTarget } from '../../src/validate/recorded-target.ts';
 import { readPrompts } from '../../src/validate/recording/read-prompts.ts';
+import { testRuntime } from '../support/runtime.ts';
 import { VariedDrafter } from '../support/vary-drafter.ts';
-import { TESTBED, testbedRuntime } from './testbed-probe.ts';
+import { TESTBED } from './testbed-probe.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'blockdraft-varied-'));
 afterAll(() => rmSync(root, { recursive: true }));
 const A_LOADED_MACHINE_MS = 240_000;
 
 const common = {
-  runtime: testbedRuntime(),
+  runtime: testRuntime(),
   target: join(TESTBED, 'target'),
   prompts: readPrompts(join(TESTBED, 'prompts.jsonl'), { limit: 32, seed: 0 }),
   maxTokens: 40,

@@ -7,7 +7,8 @@ import { liveObjects } from '../../src/onnx/live-objects.ts';
 import { diagnoseDrafter } from '../../src/validate/diagnose.ts';
 import { RecordedTarget } from '../../src/validate/recorded-target.ts';
 import { readPrompts } from '../../src/validate/recording/read-prompts.ts';
-import { MAX_TOKENS, TESTBED, testbedRuntime } from './testbed-probe.ts';
+import { testRuntime } from '../support/runtime.ts';
+import { MAX_TOKENS, TESTBED } from './testbed-probe.ts';
 
 interface Variant {
   readonly variant: string;
@@ -28,7 +29,7 @@ let recorded: RecordedTarget;
 
 beforeAll(async () => {
   recorded = await RecordedTarget.open({
-    runtime: testbedRuntime(),
+    runtime: testRuntime(),
     target: join(TESTBED, 'target'),
     prompts: readPrompts(join(TESTBED, 'prompts.jsonl'), { limit: null, seed: 0 }),
     weights: 'f32',

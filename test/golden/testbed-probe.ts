@@ -3,7 +3,6 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readDflashConfig } from '../../src/drafter/dflash/dflash-config.ts';
-import { type OnnxRuntime, openRuntime } from '../../src/onnx/runtime.ts';
 import { finalNormWeight } from '../../src/target/decoder-spec.ts';
 import { readModelConfig } from '../../src/target/hf-config.ts';
 import { loadTarget } from '../../src/target/load-target.ts';
@@ -14,21 +13,14 @@ import { FeatureSource } from '../../src/validate/probe/feature-source.ts';
 import { TargetHead } from '../../src/validate/probe/target-head.ts';
 import { readPrompts } from '../../src/validate/recording/read-prompts.ts';
 import { recordAnswers } from '../../src/validate/recording/record-answers.ts';
+import { testRuntime } from '../support/runtime.ts';
 
 export const TESTBED = resolve(import.meta.dirname, 'fixtures/testbed');
 /** The measurements of the reference were cut here. */
 export const MAX_TOKENS = 128;
 
-/**
- * Its models are so small that a second thread hardly helps a run, and while two files are tested at once on two cores it only
- * waits for the first one: the same diagnosis took 22 s of CPU time with one thread and 42 s with two.
- */
-export function testbedRuntime(): OnnxRuntime {
-  return openRuntime({ threads: 1 });
-}
-
 export async function openTestbed() {
-  const runtime = testbedRuntime();
+  const runtime = testRuntime();
   const folder = join(TESTBED, 'target');
   const cacheDir = mkdtempSync(join(tmpdir(), 'testbed-'));
   const config = readModelConfig(folder);
