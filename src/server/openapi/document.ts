@@ -36,6 +36,8 @@ export function openApiDocument({ version, limits }: DocumentOptions) {
       description:
         'Speculative decoding with the output of the target alone. Fields and statistics are explained in the documentation.',
     },
+    // In this order.
+    tags: GROUPS.map(([name]) => ({ name })),
     paths,
     components: {
       responses: { Error: { description: 'A refusal or a failure', content: json(jsonSchema(errorBody)) } },

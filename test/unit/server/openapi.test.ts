@@ -262,7 +262,14 @@ describe('GET /openapi.json', () => {
   });
 
   test('has a heading for each operation', () => {
-    const { paths } = openApiDocument({ version: '1', limits });
+    const { paths, tags } = openApiDocument({ version: '1', limits });
+    expect(tags.map(({ name }) => name)).toEqual([
+      'Completions',
+      'Prompts and tokens',
+      'Drafters',
+      'Measuring drafters',
+      'Server',
+    ]);
     const heading = ([method, path]: readonly [string, string]) => (paths[path]![method] as { tags: readonly string[] }).tags;
     expect(OPERATIONS.map(({ method, path }) => heading([method, path])[0])).not.toContain(undefined);
     expect(heading(['post', '/v1/chat/completions'])).toEqual(['Completions']);
