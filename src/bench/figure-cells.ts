@@ -1,13 +1,16 @@
 /** The figures of a point as tables show them; times in milliseconds, medians where not said. */
 import { formatInterval, formatNumber, formatShare } from '../validate/report/format-figure.ts';
-import type { PointFigures } from './result-schema.ts';
+import type { BenchResult, PointFigures } from './result-schema.ts';
 
-/** @param percentiles that were asked for, of TTFT and TPOT */
-export function figureHeader(percentiles: readonly number[]): string[] {
+/** What was asked for: percentiles of TTFT and TPOT, and goals of a good answer. */
+type Asked = Pick<BenchResult['settings'], 'metric_percentiles' | 'goodput'>;
+
+export function figureHeader({ metric_percentiles: percentiles, goodput }: Asked): string[] {
   return [
     'done',
     'failed',
     'req/s',
+    ...(hasGoals(goodput) ? ['good/s'] : []),
     'tok/s',
     'TTFT',
     ...percentiles.map((percent) => `TTFT p${percent}`),
@@ -21,12 +24,13 @@ export function figureHeader(percentiles: readonly number[]): string[] {
   ];
 }
 
-export function figureCells(point: PointFigures, percentiles: readonly number[]): string[] {
+export function figureCells(point: PointFigures, { metric_percentiles: percentiles, goodput }: Asked): string[] {
   const ms = (name: string) => formatNumber(point.times[name] ?? null, 1);
   return [
     String(point.completed),
     String(point.failed),
     formatNumber(point.request_throughput),
+    ...(hasGoals(goodput) ? [formatNumber(point.request_goodput)] : []),
     formatNumber(point.output_throughput, 1),
     ms('median_ttft_ms'),
     ...percentiles.map((percent) => ms(`p${percent}_ttft_ms`)),
@@ -38,4 +42,8 @@ export function figureCells(point: PointFigures, percentiles: readonly number[])
     formatInterval(point.spec_decode_acceptance_length),
     formatShare(point.spec_decode_acceptance_rate.value),
   ];
+}
+
+function hasGoals(goodput: Asked['goodput']): boolean {
+  return Object.keys(goodput).length > 0;
 }

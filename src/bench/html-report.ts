@@ -291,17 +291,17 @@ function categoryAcceptance(result: BenchResult): string {
   );
 }
 
-function figuresTable({ points, settings: { metric_percentiles: percentiles } }: BenchResult): string {
+function figuresTable({ points, settings }: BenchResult): string {
   return (
     htmlTable(
-      ['variant', 'clients', 'temp.', 'prompt', ...figureHeader(percentiles)],
+      ['variant', 'clients', 'temp.', 'prompt', ...figureHeader(settings)],
       points.map((point) => {
         const { variant, max_concurrency, temperature, mean_input_tokens } = point;
         const asked = [variant, String(max_concurrency), String(temperature), formatNumber(mean_input_tokens, 0)];
-        return [...asked, ...figureCells(point, percentiles)];
+        return [...asked, ...figureCells(point, settings)];
       }),
     ) +
-    '<p class="muted">Times in ms, medians where not said. TTFT: to the first text. TPOT: (end − first text) / (tokens − 1). ITL: between deliveries, which have ' +
+    '<p class="muted">Times in ms, medians where not said. good/s: answers within all goals, a second. TTFT: to the first text. TPOT: (end − first text) / (tokens − 1). ITL: between deliveries, which have ' +
     'several tokens each with speculation; /token: over the tokens of the delivery. AL: 1 + accepted / rounds with a draft. Knee: most throughput for the mean time of an answer.</p>'
   );
 }

@@ -11,11 +11,11 @@ export function textReport(result: BenchResult): string {
     gains.find((gain) => gain.variant === variant && gain.max_concurrency === max_concurrency)?.gain;
   const load = points.filter(({ axis }) => axis === 'load');
   const loadTable = textTable(
-    ['clients', 'variant', ...figureHeader(settings.metric_percentiles), 'gain'],
+    ['clients', 'variant', ...figureHeader(settings), 'gain'],
     load.map((point) => {
       const gain = gainOf(point);
       const shown = gain === undefined ? '–' : formatInterval(gain);
-      return [String(point.max_concurrency), point.variant, ...figureCells(point, settings.metric_percentiles), shown];
+      return [String(point.max_concurrency), point.variant, ...figureCells(point, settings), shown];
     }),
   );
   const other = points.filter(({ axis }) => axis !== 'load');

@@ -208,6 +208,18 @@ describe('reports', () => {
     expect(text).toMatch(/Lossless: 8 answers/);
   });
 
+  it('have goodput where goals were given', async () => {
+    await using server = await ChatServer.start(plan);
+    const given = { concurrency: [2], repeats: 1, temperatures: [0], contextLengths: [0] };
+    const result = await benchServe(optionsOf(server, { ...given, goals: { e2el: 60_000 } }));
+    const [header = '', , row = ''] = textReport(result).split('\n').slice(2);
+    const [columns = [], cells = []] = [header, row].map((line) => line.trim().split(/\s{2,}/));
+    expect(cells[columns.indexOf('good/s')]).toBe(cells[columns.indexOf('req/s')]);
+    expect(htmlReport(result)).toContain('<th>good/s</th>');
+    const without = await benchServe(optionsOf(server, { ...given, goals: {} }));
+    expect(textReport(without)).not.toContain('good/s');
+  });
+
   it('have the percentiles that were asked for, and name the load that they are of', async () => {
     await using server = await ChatServer.start(plan);
     const given = { concurrency: [2], repeats: 1, temperatures: [0], contextLengths: [0], percentiles: [90, 99.9] };
