@@ -57,7 +57,7 @@ def main() -> int:
     with served(judge, *OPTIONS, *folders_for_jobs(folder)) as url:
         jobs_to_describe(url)
         command = [judge.tool("schemathesis"), "--no-color", "run", f"{url}/openapi.json"]
-        command += ["--header", f"Authorization: Bearer {API_KEY}", "--phases", "coverage,fuzzing", "--checks", ",".join(CHECKS)]
+        command += ["--header", f"Authorization: Bearer {API_KEY}", "--phases", "examples,coverage,fuzzing", "--checks", ",".join(CHECKS)]
         command += ["--max-examples", CASES_PER_OPERATION, "--seed", SEED, "--continue-on-failure", "--workers", "2"]
         command += ["--generation-database", "none", "--request-timeout", "60", "--report", "ndjson", "--report-ndjson-path", str(folder / "events.ndjson")]
         environment = {**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(REPOSITORY / "judges")}
@@ -108,7 +108,8 @@ def summary(events: Path) -> dict[str, Any]:
         event = json.loads(line).get("ScenarioFinished")
         if event is None:
             continue
-        recorded = event["recorder"]
+        # A scenario that was skipped, as one without an example, has neither.
+        recorded = {"checks": {}, "interactions": {}, **event["recorder"]}
         for checks in recorded["checks"].values():
             failures.update(f"{recorded['label']}: {check['name']}" for check in checks if check["status"] == "failure")
         for id, interaction in recorded["interactions"].items():

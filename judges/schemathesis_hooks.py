@@ -13,6 +13,7 @@ import schemathesis
 GENERATION = ("/v1/completions", "/v1/chat/completions")
 MOST_TOKENS = 1
 MOST_CHOICES = 2
+MOST_MESSAGES = 8
 VOCABULARY = 49152
 
 
@@ -21,12 +22,17 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if "{name}" in case.operation.path:
         case.path_parameters["name"] = "made-up"
     body = case.body
-    if not isinstance(body, dict):
+    if not isinstance(body, dict) or is_example(case):
         return
     if case.meta is not None and case.meta.generation.mode.is_positive:
         fit_together(body)
     if case.operation.path in GENERATION:
         keep_small(body)
+
+
+def is_example(case: Any) -> bool:
+    """Examples are to be accepted as they are described."""
+    return case.meta is not None and case.meta.phase.name == "examples"
 
 
 def keep_small(body: dict[str, Any]) -> None:
@@ -115,8 +121,9 @@ def fit_structure(body: dict[str, Any]) -> None:
 
 
 def fit_chat(body: dict[str, Any]) -> None:
-    """A chat of texts, and variables that the template reads."""
-    body["messages"] = [{"role": message["role"], "content": "text"} for message in body["messages"] if message["role"] != "tool"]
+    """A chat of texts that the context of the model holds, and variables that the template reads."""
+    texts = [{"role": message["role"], "content": "text"} for message in body["messages"] if message["role"] != "tool"]
+    body["messages"] = texts[:MOST_MESSAGES]
     if not body["messages"]:
         body["messages"] = [{"role": "user", "content": "text"}]
     for name in ("chat_template_kwargs", "reasoning_effort", "tools", "tool_choice", "continue_final_message"):
