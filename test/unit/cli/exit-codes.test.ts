@@ -1,7 +1,9 @@
 /** What a script sees of a command that was not understood. */
 import { spawnSync } from 'node:child_process';
-import { resolve } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
+import { temporaryFolder } from '../checkpoint/checkpoint-fixture.ts';
 
 const BIN = resolve(import.meta.dirname, '../../../bin/blockdraft.js');
 const A_PROCESS_MS = 60_000;
@@ -23,6 +25,18 @@ it.each([
     const { status, stderr } = spawnSync(process.execPath, [BIN, ...words], { encoding: 'utf8' });
     expect(stderr).toMatch(message);
     expect(status).toBe(code);
+  },
+  A_PROCESS_MS,
+);
+
+it.each(['own.ts', 'own.mts', 'own.js', 'own.mjs'])(
+  'a module of the user is read as what it is wherever it lies: %s',
+  async (name) => {
+    const file = join(await temporaryFolder(), name);
+    await writeFile(file, 'export const drafter = null;\n');
+    const { status, stderr } = spawnSync(process.execPath, [BIN, 'serve', '--drafter-module', file], { encoding: 'utf8' });
+    expect(stderr).toMatch(/to export a function createDrafter, got drafter/);
+    expect(status).toBe(1);
   },
   A_PROCESS_MS,
 );
