@@ -47,6 +47,25 @@ export function otlpEndpoint(text: string): string {
   return text;
 }
 
+/** A variable that is not set would otherwise leave the server open, and nobody the wiser. */
+function apiKeys(text: string, previous: readonly string[]): readonly string[] {
+  const keys = collect(text, previous);
+  if (keys.length > previous.length) return keys;
+  throw new InvalidArgumentError('Expected a key, got none; leave the option out for a server that is open to all.');
+}
+
+/** As a browser sends it: without a path, in lower case, without the port that is meant anyway. */
+function origins(text: string, previous: readonly string[]): readonly string[] {
+  return collect(text, previous).map((origin) => {
+    if (!/^[a-z][a-z\d+.-]*:\/\/[^/*]+\/?$/i.test(origin) || !URL.canParse(origin)) {
+      throw new InvalidArgumentError('Expected an origin such as https://app.example.org.');
+    }
+    const url = new URL(origin);
+    // Pages of browser extensions have origins of other schemes, which a URL does not tell.
+    return url.origin === 'null' ? origin.replace(/\/$/, '') : url.origin;
+  });
+}
+
 /** Every option can be given by the environment too; the command line wins. */
 export function serveCommand() {
   return new Command('serve')
@@ -236,7 +255,7 @@ export function serveCommand() {
     .addOption(
       new Option('--api-key <key>', 'accept only requests with this key; may be repeated')
         .env('BLOCKDRAFT_API_KEY')
-        .argParser(collect)
+        .argParser(apiKeys)
         .default([] as readonly string[], 'none'),
     )
     .addOption(
@@ -247,7 +266,7 @@ export function serveCommand() {
     .addOption(
       new Option('--cors-origin <origin>', 'browser origin whose pages may read answers over HTTP; may be repeated')
         .env('BLOCKDRAFT_CORS_ORIGIN')
-        .argParser(collect)
+        .argParser(origins)
         .default([] as readonly string[], 'none'),
     )
     .addOption(
@@ -256,7 +275,7 @@ export function serveCommand() {
         'browser origin that may open a WebSocket, and whose host is a name of this server; may be repeated',
       )
         .env('BLOCKDRAFT_ALLOWED_ORIGIN')
-        .argParser(collect)
+        .argParser(origins)
         .default([] as readonly string[], 'none'),
     )
     .addOption(
