@@ -15,6 +15,7 @@ import type { DrafterStatus, Engine, EngineInfo, EngineLoad, GenerateRequest, Qu
 import { EngineDrafters } from './engine-drafters.ts';
 import { type DecodeEngineParts, engineInfo } from './engine-parts.ts';
 import { EngineReports, type MovedRequest } from './engine-reports.ts';
+import { type IdleTask, IdleWork } from './idle-work.ts';
 import { TokenizerText } from './model-text.ts';
 import { PrefixCache, SNAPSHOT_POSITIONS } from './prefix-cache.ts';
 import { snapshotPrompts } from './prompt-snapshots.ts';
@@ -30,6 +31,7 @@ export class DecodeEngine implements Engine {
   readonly #drafters: EngineDrafters;
   readonly #reports: EngineReports;
   readonly #audit: SelfAudit;
+  readonly #idleWork = new IdleWork();
   readonly #rules: AnswerRules;
   readonly #admission: Admission;
   readonly #pacer: StepPacer;
@@ -131,6 +133,16 @@ export class DecodeEngine implements Engine {
     if (this.#draining) throw new AppError('unavailable', 'The server is shutting down; send the request to another one');
   }
 
+  /**
+   * Has something done with the target while no request wants it, ahead of looking at answers.
+   * @returns when it is done, or the engine has ended
+   */
+  async whenIdle(task: IdleTask): Promise<void> {
+    const done = this.#idleWork.add(task);
+    this.#wakeUp();
+    await done;
+  }
+
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       this.#dropAborted();
@@ -146,9 +158,10 @@ export class DecodeEngine implements Engine {
       this.#admission.remove(request);
       this.#abort(request);
     }
+    this.#idleWork.end();
   }
 
-  /** Until something comes; answers are looked at meanwhile. */
+  /** Until something comes; what can wait for such a moment is done meanwhile. */
   async #idle(): Promise<void> {
     const woken = new AbortController();
     const wake = new Promise<void>((resolve) => {
@@ -158,7 +171,9 @@ export class DecodeEngine implements Engine {
         resolve();
       };
     });
-    if (this.#audit.due) {
+    if (this.#idleWork.due) {
+      await this.#idleWork.next(this.#drafters.current, woken.signal);
+    } else if (this.#audit.due) {
       const report = await this.#audit.next(this.#parts.target, this.#parts.tokenizer, woken.signal);
       if (report !== null) this.#reports.onAudit(report);
     } else {

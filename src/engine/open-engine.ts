@@ -31,7 +31,7 @@ import { DEFAULT_ENGINE_LIMITS, type EngineLimits } from './engine-limits.ts';
 import { type GuardedDrafter, guardFirstCalls } from './guarded-drafter.ts';
 import { loadDraftDecoder } from './load-draft-decoder.ts';
 import { loadReplacement } from './load-replacement.ts';
-import { measureCosts } from './measure-costs.ts';
+import { measureCosts, measureWhenIdle } from './measure-costs.ts';
 import { MAX_PREFIXES } from './prefix-cache.ts';
 import type { ServedDrafter } from './served-drafter.ts';
 import { tryDrafter } from './try-drafter.ts';
@@ -90,7 +90,10 @@ export interface OpenedEngine {
   readonly target: Target;
   readonly drafters: readonly ServedDrafter[];
   readonly summary: EngineSummary;
-  /** Loads what several sequences at once need; until then the first such step waits. */
+  /**
+   * Loads what several sequences at once need, until when the first such step waits, and measures what they cost while no
+   * request wants the target.
+   */
   warmUp(): Promise<void>;
 }
 
@@ -316,6 +319,13 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
       async warmUp() {
         await target.warmUp();
         for (const drafter of opened) await (drafter as WarmsUp).warmUp?.();
+        const adaptive = drafters.flatMap(({ name, lengths }, i) =>
+          lengths === FIXED_LENGTH ? [] : [[name, costs[i]!] as const],
+        );
+        const tasks = adaptive.flatMap(([name, own]) =>
+          sessionCounts(maxSequences).map((count) => engine.whenIdle(measureWhenIdle(target, name, count, own))),
+        );
+        await Promise.all(tasks);
       },
     };
   } catch (error) {
@@ -325,6 +335,13 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
     await target[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+/** Numbers of sequences that sessions are loaded for. */
+function sessionCounts(maxSequences: number): number[] {
+  const counts: number[] = [];
+  for (let count = 1; count < maxSequences; count *= 2) counts.push(count);
+  return [...counts, maxSequences];
 }
 
 /** @param error that says which drafter it is */

@@ -4,7 +4,7 @@ import type { Sequence } from '../sequence.ts';
 import { AcceptanceModel } from './acceptance-model.ts';
 import { bestLengths } from './best-lengths.ts';
 import type { CostModel } from './cost-model.ts';
-import { DraftValue } from './draft-value.ts';
+import { DraftHistory } from './draft-history.ts';
 import type { DraftCandidate, DraftLimit, LengthPolicy, StepContext } from './length-policy.ts';
 
 /** Share of the time that may go into drafts which are not expected to pay, to find out whether they do. */
@@ -23,7 +23,7 @@ type Drafted = { readonly sequence: Sequence; readonly proposal: Proposal };
 /**
  * Two decisions each round, for all sequences of a step together.
  *
- * Whom to draft for: the sequences whose drafts are worth most ({@link DraftValue}), as many as together are worth more than
+ * Whom to draft for: the sequences whose drafts are worth most ({@link DraftHistory}), as many as together are worth more than
  * drafting for them costs. One of the others gets a draft when {@link PROBING} has saved up for it, as text changes.
  *
  * How much to verify: the drafter's confidence, calibrated on what was accepted, gives each draft token its survival;
@@ -32,7 +32,7 @@ type Drafted = { readonly sequence: Sequence; readonly proposal: Proposal };
 export class AutoLength implements LengthPolicy {
   readonly #costs: CostModel;
   readonly #acceptance = new AcceptanceModel();
-  readonly #values = new DraftValue();
+  readonly #history = new DraftHistory();
   /** Milliseconds that a probe may cost. */
   #probeMs = 0;
   /** The sequence that has a probe in this round. */
@@ -46,13 +46,14 @@ export class AutoLength implements LengthPolicy {
   }
 
   ask(sequences: readonly DraftCandidate[], { decoding }: StepContext): readonly DraftLimit[] {
+    const most = sequences.reduce((longest, { budget }) => Math.max(longest, budget), 0);
+    const forecast = this.#history.forecast(this.#rowPrices(most, decoding));
     const able: Candidate[] = sequences
       .filter(({ budget }) => budget > 0)
-      .map((candidate) => ({
-        ...candidate,
-        tokens: Math.min(candidate.budget, this.#values.reach(candidate.sequence, decoding) ?? candidate.budget),
-        value: this.#values.of(candidate.sequence, decoding),
-      }));
+      .map((candidate) => {
+        const { value, reach } = forecast?.(candidate.sequence) ?? { value: null, reach: candidate.budget };
+        return { ...candidate, tokens: Math.min(candidate.budget, reach), value };
+      });
     const chosen = new Map(this.#worthDrafting(able, decoding).map((candidate) => [candidate.sequence, candidate]));
     const probed = this.#probe(
       able.filter(({ sequence }) => !chosen.has(sequence)),
@@ -78,17 +79,11 @@ export class AutoLength implements LengthPolicy {
     const plainRows = decoding - drafts.length;
     const stepMs = (rows: number) => this.#costs.stepMs(rows + plainRows, decoding);
     const tokensPerMs = this.#tokensPerMs(decoding);
-    const { lengths, expectedMs } = bestLengths(survivals, tokensPerMs, stepMs);
-
-    const draftRows = lengths.reduce((sum, length) => sum + length, 0);
-    const rowTokens = draftRows === 0 ? 0 : ((expectedMs - stepMs(drafts.length)) * tokensPerMs) / draftRows;
+    const lengths = bestLengths(survivals, tokensPerMs, stepMs);
     return drafts.map(({ sequence, proposal }, i) => {
       const length = lengths[i] as number;
       const offered = proposal.tokens.length;
-      if (offered > 0) {
-        const expected = (survivals[i] as readonly number[]).slice(0, length).reduce((sum, survival) => sum + survival, 0);
-        this.#values.learn(sequence, decoding, expected - length * rowTokens, length);
-      }
+      if (offered > 0) this.#history.add(sequence, survivals[i] as readonly number[]);
       // Without a token verified now and then, nothing would be learned of what is accepted.
       const tokens = sequence === this.#probed ? Math.max(length, Math.min(1, offered)) : length;
       return { tokens, reason: tokens < offered ? (decoding > 1 ? 'load' : 'low-confidence') : null };
@@ -131,7 +126,7 @@ export class AutoLength implements LengthPolicy {
   /** The one of which least is known, as a rule the newest, whose draft has least to take in; null while there is no time for it. */
   #probe(others: readonly Candidate[], decoding: number): Candidate | null {
     if (others.length === 0) return null;
-    const drafts = ({ sequence }: Candidate) => this.#values.drafts(sequence);
+    const drafts = ({ sequence }: Candidate) => this.#history.drafts(sequence);
     const newest = others.reduce((least, candidate) => (drafts(candidate) < drafts(least) ? candidate : least));
     const plainMs = this.#costs.stepMs(decoding, decoding);
     const rowMs = this.#costs.stepMs(decoding + 1, decoding) - plainMs;
@@ -145,6 +140,12 @@ export class AutoLength implements LengthPolicy {
   /** The rate without drafts, at which time is worth what it could give instead. */
   #tokensPerMs(decoding: number): number {
     return decoding / this.#costs.stepMs(decoding, decoding);
+  }
+
+  /** What the first rows of a draft would give elsewhere, in tokens, when all sequences have drafts of that length. */
+  #rowPrices(most: number, decoding: number): number[] {
+    const plainMs = this.#costs.stepMs(decoding, decoding);
+    return Array.from({ length: most }, (_, slot) => this.#costs.stepMs(decoding * (2 + slot), decoding) / plainMs - 1);
   }
 
   #survivals(sequence: Sequence, proposal: Proposal): readonly number[] {

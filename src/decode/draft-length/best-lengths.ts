@@ -1,14 +1,5 @@
 /** How much of each draft is worth verifying. */
 
-export interface LengthChoice {
-  /** Draft tokens to verify, by sequence. */
-  readonly lengths: readonly number[];
-  /** Draft tokens that are expected to be accepted, all sequences together. */
-  readonly expectedTokens: number;
-  /** Milliseconds that the step is expected to take. */
-  readonly expectedMs: number;
-}
-
 /**
  * Chooses the lengths that are expected to gain most, jointly over the sequences of a step: tokens, less those that the
  * time of their rows would give elsewhere.
@@ -22,12 +13,13 @@ export interface LengthChoice {
  * @param survivals for each sequence, by slot, not increasing
  * @param tokensPerMs what time gives elsewhere
  * @param stepMs cost of a step by its rows
+ * @returns draft tokens to verify, by sequence
  */
 export function bestLengths(
   survivals: readonly (readonly number[])[],
   tokensPerMs: number,
   stepMs: (rows: number) => number,
-): LengthChoice {
+): number[] {
   const sequences = survivals.length;
   const slots = survivals.flatMap((own, sequence) => own.map((survival) => ({ sequence, survival })));
   // Stable: among equals the earlier slot of a draft stays before the later one.
@@ -41,5 +33,5 @@ export function bestLengths(
   }
   const lengths = new Array<number>(sequences).fill(0);
   for (const { sequence } of slots.slice(0, best.taken)) lengths[sequence] = (lengths[sequence] as number) + 1;
-  return { lengths, expectedTokens: best.tokens, expectedMs: best.ms };
+  return lengths;
 }

@@ -38,25 +38,27 @@ describe('the best lengths', () => {
         fc.double({ min: 0, max: 3, noNaN: true }),
         (all, tokensPerMs, base, slope) => {
           const stepMs = (rows: number) => base + slope * rows;
-          const { lengths, expectedTokens, expectedMs } = bestLengths(all, tokensPerMs, stepMs);
-          expect(expectedTokens - tokensPerMs * expectedMs).toBeCloseTo(bestByTrying(all, tokensPerMs, stepMs), 9);
+          const lengths = bestLengths(all, tokensPerMs, stepMs);
           for (const [i, length] of lengths.entries()) expect(length).toBeLessThanOrEqual(all[i]?.length ?? 0);
+          const tokens = lengths.flatMap((length, i) => all[i]!.slice(0, length)).reduce((sum, survival) => sum + survival, 0);
+          const rows = lengths.reduce((sum, length) => sum + 1 + length, 0);
+          expect(tokens - tokensPerMs * stepMs(rows)).toBeCloseTo(bestByTrying(all, tokensPerMs, stepMs), 9);
         },
       ),
     );
   });
 
   it('are prefixes: a likely slot behind an unlikely one does not jump the queue', () => {
-    const { lengths } = bestLengths([[0.9, 0.1, 0.1]], 0.2, (rows) => 10 + rows);
+    const lengths = bestLengths([[0.9, 0.1, 0.1]], 0.2, (rows) => 10 + rows);
     expect(lengths).toEqual([1]);
   });
 
   it('give rows to the sequence that is more likely to use them', () => {
-    const { lengths } = bestLengths([[0.95, 0.9], [0.2]], 0.2, (rows) => 10 + 2 * rows);
+    const lengths = bestLengths([[0.95, 0.9], [0.2]], 0.2, (rows) => 10 + 2 * rows);
     expect(lengths).toEqual([2, 0]);
   });
 
   it('are none when a row costs as much as a step', () => {
-    expect(bestLengths([[0.9, 0.8]], 0.1, (rows) => 10 * rows).lengths).toEqual([0]);
+    expect(bestLengths([[0.9, 0.8]], 0.1, (rows) => 10 * rows)).toEqual([0]);
   });
 });

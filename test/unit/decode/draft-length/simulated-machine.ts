@@ -20,14 +20,18 @@ export interface Machine {
   readonly longest: number;
 }
 
-/** Costs as the start of a server measures them: with one sequence. */
-export function measured({ stepMs, draftMs, contextMs, longest }: Machine): CostModel {
-  const rows = [1, 2, 3, 5, 9, 16, 32];
-  return new CostModel(
-    rows.map((count) => ({ rows: count, ms: stepMs(count, 1) })),
-    [1, longest].map((tokens) => ({ rows: tokens, ms: draftMs(1, tokens) })),
-    contextMs,
-  );
+/** Costs as a server measures them: with one sequence at its start, and with several in an idle moment. */
+export function measured({ stepMs, draftMs, contextMs, longest }: Machine, several = [2, 4, 8]): CostModel {
+  const steps = (sequences: number, rows: readonly number[]) =>
+    rows.map((count) => ({ rows: count, ms: stepMs(count, sequences) }));
+  const drafts = (sequences: number) =>
+    [1, longest].map((tokens) => ({ rows: tokens * sequences, ms: draftMs(sequences, tokens * sequences) }));
+  const costs = new CostModel(steps(1, [1, 2, 3, 5, 9, 16, 32]), drafts(1), contextMs);
+  for (const count of several) {
+    const rows = [1, 2, 4].map((each) => each * count);
+    costs.measured(count, steps(count, rows), drafts(count));
+  }
+  return costs;
 }
 
 /** Tokens per millisecond of `waves` times `clients` answers of `length` tokens each, behind prompts that are computed. */
