@@ -43,7 +43,7 @@ ENV NODE_ENV=production \
     BLOCKDRAFT_HOST=0.0.0.0 \
     BLOCKDRAFT_PORT=8000 \
     BLOCKDRAFT_TARGET=/models/target \
-    BLOCKDRAFT_CACHE=/cache \
+    BLOCKDRAFT_CACHE_DIR=/cache \
     BLOCKDRAFT_LOG_FORMAT=json
 USER 1000:1000
 VOLUME ["/cache"]

@@ -6,9 +6,9 @@ import { AppError } from '../../../src/core/app-error.ts';
 
 describe('defaultCacheDir', () => {
   it.each<[NodeJS.ProcessEnv, string]>([
-    [{ BLOCKDRAFT_CACHE: '/a', XDG_CACHE_HOME: '/b' }, '/a'],
+    [{ BLOCKDRAFT_CACHE_DIR: '/a', XDG_CACHE_HOME: '/b' }, '/a'],
     [{ XDG_CACHE_HOME: '/b' }, join('/b', 'blockdraft')],
-    [{ BLOCKDRAFT_CACHE: '', XDG_CACHE_HOME: '' }, join(homedir(), '.cache', 'blockdraft')],
+    [{ BLOCKDRAFT_CACHE_DIR: '', XDG_CACHE_HOME: '' }, join(homedir(), '.cache', 'blockdraft')],
     [{}, join(homedir(), '.cache', 'blockdraft')],
   ])('of %j is %s', (env, expected) => {
     expect(defaultCacheDir(env)).toBe(expected);
@@ -19,7 +19,7 @@ describe('cacheWriteError', () => {
   it.each([
     [
       'EROFS',
-      /^expected a folder that can be written at \/c for prepared weights, got EROFS; set BLOCKDRAFT_CACHE to another folder$/,
+      /^expected a folder that can be written at \/c for prepared weights, got EROFS; set BLOCKDRAFT_CACHE_DIR to another folder$/,
     ],
     ['EACCES', /got EACCES; set/],
     ['ENOSPC', /^expected room for prepared weights in \/c, got a full disk \(ENOSPC\); free some or set/],

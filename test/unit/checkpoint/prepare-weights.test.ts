@@ -417,7 +417,7 @@ describe('prepareWeights: the cache file', () => {
     const blocked = join(await temporaryFolder(), 'file');
     await writeFile(blocked, '');
     const checkpoint = await openCheckpoint(folder);
-    const pattern = /expected a folder that can be written at .*file.* got E\w+; set BLOCKDRAFT_CACHE/;
+    const pattern = /expected a folder that can be written at .*file.* got E\w+; set BLOCKDRAFT_CACHE_DIR/;
     const common = { checkpoint, plan: [planned('linear')], format: 'int8' as const };
     await expectAppError(prepareWeights({ ...common, outDir: join(blocked, 'cache') }), 'invalid_config', pattern);
     const cacheFile = join(await temporaryFolder(), 'file.safetensors');

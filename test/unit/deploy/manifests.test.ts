@@ -220,7 +220,7 @@ describe('the Dockerfile', () => {
   });
 
   it('sets options that the server has, runs without rights, and asks whether it is ready', () => {
-    const known = [...serveCommand().options.map((option) => option.envVar), 'BLOCKDRAFT_CACHE', 'NODE_ENV'];
+    const known = [...serveCommand().options.map((option) => option.envVar), 'NODE_ENV'];
     for (const [, name] of dockerfile.matchAll(/^(?:ENV| {3}) (\w+)=/gm)) expect(known).toContain(name);
     expect(dockerfile).toMatch(/^USER [1-9]\d*:[1-9]\d*$/m);
     const path = /process\.env\.BLOCKDRAFT_PORT\}(\/\w+)`/.exec(dockerfile)?.[1];
