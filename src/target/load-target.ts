@@ -76,7 +76,7 @@ export async function loadTarget(options: LoadTargetOptions): Promise<LoadedTarg
     throw new AppError(
       'incompatible_drafter',
       `Expected taps of layers 0 to ${spec.layers.length - 1}, -1 for the embedding or ${spec.layers.length} for the final norm, ` +
-        `got ${outOfRange}; use a drafter that was trained for this target`,
+        `got ${outOfRange}; correct the layer ids, or use a drafter that was trained for this target`,
     );
   }
   requireDevice(runtime, options.device);
