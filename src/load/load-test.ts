@@ -113,9 +113,13 @@ class LoadTest {
     this.#metrics = new MetricStore(info.metrics, options.thresholds);
     for (const [name, { exec }] of Object.entries(options.scenarios)) {
       if (info.functions.includes(exec)) continue;
-      throw new AppError('invalid_config', `Expected scenario ${name} to run an exported function, got ${exec}`, {
-        details: { param: 'exec' },
-      });
+      const there = info.functions.join(', ') || 'none';
+      throw new AppError(
+        'invalid_config',
+        `Expected a function ${exec} among those that the script exports, as scenario ${name} runs it, got ${there}; ` +
+          'for a script without default leave out --vus, --iterations and --duration',
+        { details: { param: 'exec' } },
+      );
     }
     this.#pool = new VuPool((vu) =>
       VirtualUser.open({

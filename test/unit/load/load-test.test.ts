@@ -338,7 +338,12 @@ describe('a test', () => {
     [
       'has no function for a scenario',
       `export const options = { scenarios: { s: { executor: 'constant-vus', duration: '1s', exec: 'other' } } }; export default function () {}`,
-      /other/,
+      /Expected a function other among those that the script exports, as scenario s runs it, got default;/,
+    ],
+    [
+      'has no default function for none',
+      'export function one() {}',
+      /Expected a function default .*, got one; .*leave out --vus/,
     ],
     [
       'makes metrics of one name twice',
