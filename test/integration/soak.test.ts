@@ -50,18 +50,22 @@ it(`answers or refuses everybody for ${SECONDS} s, and forgets them`, { timeout:
     },
   };
   const metrics = createServerMetrics({ modelName: 'testbed', version: 'soak', load: () => engine.load() });
-  const opened = await openTestbed({
-    cacheDir: temporary.path,
-    drafterModules: [resolve(import.meta.dirname, '../support/modules/stalling.ts')],
-    split: 'dflash=3,ngram=1',
-    shadow: { drafters: ['ngram'], rate: 0.2 },
-    draftTokens: 'auto',
-    maxSequences: SEQUENCES,
-    maxWaiting: WAITING,
-    // Less than the module takes for a draft.
-    limits: { prefixCacheBytes: 8 * MEBIBYTE, drafterTimeoutMs: 700 },
-    observers: [metrics, recorder],
-  });
+  const opened = await openTestbed(
+    {
+      cacheDir: temporary.path,
+      drafterModules: [resolve(import.meta.dirname, '../support/modules/stalling.ts')],
+      split: 'dflash=3,ngram=1',
+      shadow: { drafters: ['ngram'], rate: 0.2 },
+      draftTokens: 'auto',
+      maxSequences: SEQUENCES,
+      maxWaiting: WAITING,
+      // Less than the module takes for a draft.
+      limits: { prefixCacheBytes: 8 * MEBIBYTE, drafterTimeoutMs: 700 },
+      observers: [metrics, recorder],
+    },
+    // The module that stalls would be put away before anybody asks for it.
+    false,
+  );
   const { engine } = opened;
   const server = await startServer({
     host: '127.0.0.1',

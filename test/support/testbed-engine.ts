@@ -19,8 +19,14 @@ export function testbedPrompts(): TestbedPrompt[] {
   return lines.map((line) => JSON.parse(line) as TestbedPrompt);
 }
 
-/** @param options anything but the models */
-export async function openTestbed(options: Partial<OpenEngineOptions> & { readonly cacheDir: string }): Promise<OpenedEngine> {
+/**
+ * @param options anything but the models
+ * @param prepared whether what several sequences need is loaded and measured
+ */
+export async function openTestbed(
+  options: Partial<OpenEngineOptions> & { readonly cacheDir: string },
+  prepared = true,
+): Promise<OpenedEngine> {
   const opened = await openEngine({
     target: TESTBED_TARGET,
     drafters: [`dflash=${TESTBED_DRAFTER}`, 'ngram'],
@@ -37,6 +43,6 @@ export async function openTestbed(options: Partial<OpenEngineOptions> & { readon
     observers: [],
     ...options,
   });
-  await opened.warmUp();
+  if (prepared) await opened.warmUp();
   return opened;
 }
