@@ -56,8 +56,9 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
   app.post('/v1/drafters/:name/diagnose', async (context) => {
     allowed();
     const { prompts = null, ...settings } = parseRequest(diagnoseBody, await body(context));
-    const drafters = [drafterOf(service, context.req.param('name'))];
-    return started(context, { kind: 'diagnose', drafters, prompts, settings: settingsOf(settings) });
+    const drafter = drafterOf(service, context.req.param('name'));
+    if (drafter.kind !== 'dflash') throw notMeasured('a DFlash drafter', drafter);
+    return started(context, { kind: 'diagnose', drafters: [drafter], prompts, settings: settingsOf(settings) });
   });
   app.post('/v1/drafters/:name/record', async (context) => {
     const { folders } = allowed();
@@ -131,7 +132,11 @@ export function addValidationRoutes(app: Hono<AppEnv>, { service, jobs, maxBodyB
 function drafterOf(service: GenerationService, name: string): ValidatedDrafter {
   const { kind, folder } = namedDrafter(service.readyEngine(), name);
   if (folder !== null || kind === 'ngram') return { name, kind, folder };
-  throw new HttpError(400, `Expected a drafter that was loaded from a folder, or ngram, got ${name} of kind ${kind}.`, {
+  throw notMeasured('a drafter that was loaded from a folder, or ngram', { name, kind });
+}
+
+function notMeasured(expected: string, { name, kind }: Pick<ValidatedDrafter, 'name' | 'kind'>): HttpError {
+  return new HttpError(400, `Expected ${expected}, got ${name} of kind ${kind}. Choose another one of /v1/drafters.`, {
     details: { param: 'name', code: 'invalid_value' },
   });
 }

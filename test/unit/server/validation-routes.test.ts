@@ -159,6 +159,7 @@ describe('requests', () => {
     ['/v1/drafters/export-hard', { out: 'x' }, 400, 'validation'],
     ['/v1/drafters/watch', { watch: ['a\0b'] }, 400, 'watch[0]'],
     ['/v1/drafters/watch', { watch: ['run'], once: false }, 400, 'once'],
+    ['/v1/drafters/b/diagnose', {}, 400, 'name'],
     ['/v1/drafters/a/diagnose', { weights: 'int4' }, 400, 'weights'],
     ['/v1/drafters/a/diagnose', { out: '/etc' }, 400, 'out'],
     ['/v1/drafters/a/diagnose', { prompts: [{ prompt: 'x' }] }, 400, 'prompts'],
