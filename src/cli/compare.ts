@@ -35,7 +35,7 @@ export async function runCompare(drafters: readonly string[], options: CompareCo
       draftTokens: options.draftTokens ?? null,
       margin: options.margin,
       signal,
-      onProgress: (what, done, total) => show(`Preparing the ${what}`, formatBytes, done, total),
+      onProgress: (what, done, total) => show(`Preparing ${what}`, formatBytes, done, total),
       onAnswer: (done, total) => show('Drafting behind every token', String, done, total),
     });
     if (options.out !== undefined) {

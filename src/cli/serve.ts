@@ -180,7 +180,7 @@ export async function serve(options: ServeOptions, version: string): Promise<voi
 }
 
 function progressBar(what: string): ProgressBar {
-  return createProgressBar(`Preparing the ${what}`, formatBytes);
+  return createProgressBar(`Preparing ${what}`, formatBytes);
 }
 
 /** Where each line is to be JSON: one when it begins. */

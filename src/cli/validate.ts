@@ -61,7 +61,7 @@ export async function runValidate(options: ValidateCommandOptions): Promise<void
       resume: options.resume,
       thresholds: thresholds(options),
       signal,
-      onProgress: (what, done, total) => show(`Preparing the ${what}`, formatBytes, done, total),
+      onProgress: (what, done, total) => show(`Preparing ${what}`, formatBytes, done, total),
       onStage: (stage, done, total) => show(STAGES[stage], String, done, total),
     });
     await write(validation, options);
