@@ -4,14 +4,16 @@ import { claimTensors } from '../checkpoint/claim-tensors.ts';
 import { planBytes } from '../checkpoint/plan-bytes.ts';
 import { elementCount, formatShape, tensorBytes } from '../checkpoint/tensor-dtype.ts';
 import { sourceNames, type WeightFormat } from '../checkpoint/weight-plan.ts';
+import { AppError } from '../core/app-error.ts';
 import { type DflashConfig, longestDraft } from '../drafter/dflash/dflash-config.ts';
 import { OWN_EMBEDDING } from '../drafter/dflash/dflash-weights.ts';
+import { readKeptTokens } from '../drafter/dflash/kept-tokens.ts';
 import { precisionOf } from '../graph/precision.ts';
 import { type CacheShape, CacheTensors } from '../model/kv-cache.ts';
 import { embeddingWeight } from '../target/decoder-spec.ts';
 import { recurrentShape } from '../target/recurrence.ts';
 import { type ComparedWithTarget, compareWithTarget } from './inspect-compatibility.ts';
-import type { DecoderFolder, ModelFolder } from './inspect-folder.ts';
+import type { DecoderFolder, DflashFolder, ModelFolder } from './inspect-folder.ts';
 import { type NamedTap, namedTaps } from './inspect-taps.ts';
 
 const FORMATS: readonly WeightFormat[] = ['f32', 'bf16', 'f16', 'int8', 'int4'];
@@ -81,7 +83,7 @@ export async function inspectFolder(
       opened.role === 'decoder'
         ? opened.config.spec.family
         : `DFlash${opened.config.dflash2 === null ? '' : ' 2'}, ${opened.config.layout} layout`,
-    shape: shapeOf(opened),
+    shape: await shapeOf(opened),
     tensors: { claimed: claimed.length, missing, unclaimed, misshapen: misshapen(opened), dtypes },
     parameters,
     storedBytes,
@@ -119,7 +121,7 @@ function misshapen({ plan, checkpoint }: ModelFolder): string[] {
   });
 }
 
-function shapeOf(opened: ModelFolder): Record<string, number | string> {
+async function shapeOf(opened: ModelFolder): Promise<Record<string, number | string>> {
   if (opened.role === 'decoder') {
     const { spec } = opened.config;
     const { heads, kvHeads, headDim } = spec.attention;
@@ -141,13 +143,27 @@ function shapeOf(opened: ModelFolder): Record<string, number | string> {
     layers: sliding === 0 ? config.layers : `${config.layers} (${sliding} with a window of ${windows.join(', ')})`,
     hidden: config.hidden,
     heads: `${config.heads} of ${config.headDim}, ${config.kvHeads} of keys and values`,
-    vocabulary: config.draftVocab === config.vocab ? config.vocab : `${config.draftVocab} of ${config.vocab}`,
+    vocabulary: await vocabulary(opened),
     block: `${config.blockSize} slots, drafts of up to ${longestDraft(config)}`,
     mask: config.maskTokenId,
     embedding: own.embedding ? 'its own' : "the target's",
     head: own.head ? 'its own' : "the target's",
     rope: `base ${config.rope.theta}, ${config.rope.scaling.type}`,
   };
+}
+
+/** How many tokens it can choose, as its config says, or a list beside weights whose head is the target's. */
+async function vocabulary({ folder, config, checkpoint, own }: DflashFolder): Promise<number | string> {
+  const { vocab, draftVocab } = config;
+  if (draftVocab < vocab) return `${draftVocab} of ${vocab}`;
+  try {
+    const kept = await readKeptTokens(folder, config, checkpoint, own);
+    return kept === null || kept.length === vocab ? vocab : `${kept.length} of ${vocab}`;
+  } catch (error) {
+    // Why, a comparison with a target says; what else the folder holds is told all the same.
+    if (error instanceof AppError) return `${vocab}, with a list of kept tokens that cannot be used`;
+    throw error;
+  }
 }
 
 function cacheBytes(opened: ModelFolder): Pick<Inspection, 'cacheBytesPerPosition' | 'cacheBytesPerSequence'> {

@@ -56,6 +56,15 @@ describe('an inspection', () => {
     expect(cacheBytesPerSequence).toBeGreaterThan(0);
   });
 
+  it('of a drafter with a list of the tokens that it chooses from counts them', async () => {
+    const folder = await dflashFolder(CONFIG, tensors());
+    expect((await inspect(folder)).shape['vocabulary']).toBe(CONFIG.vocab_size);
+    await writeFile(join(folder, 'draft_tokens.json'), '[0, 2, 5]');
+    expect((await inspect(folder)).shape['vocabulary']).toBe(`3 of ${CONFIG.vocab_size}`);
+    await writeFile(join(folder, 'draft_tokens.json'), '[0, 0]');
+    expect((await inspect(folder)).shape['vocabulary']).toMatch(/cannot be used$/);
+  });
+
   it('of a drafter compares each fact with its target', async () => {
     const { compatibility, taps, memory } = await inspect(fixture('speculators-reduced'), '--target', fixture('dflash-target'));
     expect(compatibility).toMatchObject({ problem: null });
