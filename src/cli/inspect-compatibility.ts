@@ -43,7 +43,12 @@ export async function compareWithTarget(
         target: config.taps.length * spec.hidden,
         agrees: width === config.taps.length * spec.hidden,
       },
-      { name: 'mask token, below vocab_size', drafter: config.maskTokenId, target: spec.vocab, agrees: config.maskTokenId < spec.vocab },
+      {
+        name: 'mask token, below vocab_size',
+        drafter: config.maskTokenId,
+        target: spec.vocab,
+        agrees: config.maskTokenId < spec.vocab,
+      },
     ];
     const problem = await messageOf(() => checkDflash(config, checkpoint, shape, allowUnclaimed));
     return { target: targetFolder, facts, problem };
