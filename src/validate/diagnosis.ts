@@ -60,7 +60,7 @@ export interface Note {
   readonly evidence: string;
 }
 
-/** One changed assumption, and what it did. */
+/** One changed assumption, and what it did; 16-bit floats are tried on top of the changes that were adopted, and compared with them. */
 export interface ProbeReport {
   readonly probe: string;
   readonly fault: FaultCode | null;
