@@ -43,7 +43,10 @@ export function formatDiagnosis(diagnosis: Diagnosis): string {
     ),
     ...figure('fc norm by tap', diagnosis.fcNorms.map((norm) => norm.toFixed(2)).join(' ')),
     '',
-    'What if (gain in tokens per round against the declared setting; of 16-bit floats against it with the findings mended):',
+    ...wrap(
+      'What if (gain in tokens per round against the declared setting; of 16-bit floats against it with the findings mended):',
+      '',
+    ),
     ...probeTable(diagnosis.probes),
     '',
   ];
