@@ -55,14 +55,14 @@ export class DraftHistory {
     if (this.#all.length < FIRST_DRAFTS) return null;
     const worths = (drafts: readonly Survivals[]) => drafts.map((survivals) => worth(survivals, prices));
     const all = worths(this.#all);
-    const typical = sum(all) / all.length;
+    const typical = { value: sum(all) / all.length, length: usualLength(all) };
     return (sequence) => {
       const own = worths(this.#own.get(sequence) ?? []);
       // A sequence begins with typical drafts, which its own replace one by one.
-      const value = ((OWN_DRAFTS - own.length) * typical + sum(own)) / OWN_DRAFTS;
+      const value = ((OWN_DRAFTS - own.length) * typical.value + sum(own)) / OWN_DRAFTS;
       return {
         value: value + (own.length < OWN_FIRST_DRAFTS ? OPTIMISM : 0),
-        reach: usualLength(own.length < REACH_DRAFTS ? all : own) + 1,
+        reach: 1 + (own.length < REACH_DRAFTS ? typical.length : usualLength(own)),
       };
     };
   }
