@@ -2,6 +2,7 @@
 import koffi from 'koffi';
 import { DisposedError } from '../core/disposed-error.ts';
 import { type Handle, make, type Out } from './api.ts';
+import { copyBytes } from './copy-bytes.ts';
 import { discardPages } from './discard-pages.ts';
 import { type ElementType, type ElementView, elementBytes, onnxElementType, viewElements } from './element-type.ts';
 import { countCreated, countReleased } from './live-objects.ts';
@@ -131,21 +132,21 @@ export class OwnedTensor<T extends ElementType = ElementType> implements Disposa
 
   /** Copies `count` elements from another tensor on the host, from the same place in both. */
   copyRange(source: OwnedTensor<T>, offset: number, count: number): void {
-    this.#range(offset, count).set(source.#range(offset, count) as ArrayLike<number> & ArrayLike<bigint>);
+    const bytes = count * elementBytes(this.type);
+    copyBytes(this.#addressOf(offset, count), source.#addressOf(offset, count), bytes);
   }
 
-  /** A short-lived view of a part: one of the whole would make the garbage collector count memory that is not in use. */
-  #range(offset: number, count: number): ElementView<T> {
+  /** Of `count` elements from `offset` on. */
+  #addressOf(offset: number, count: number): Handle {
     if (this.#handle === null) throw new DisposedError('A tensor');
-    if (this.placement === 'device') throw new OnnxRuntimeError('FAIL', 'A tensor in device memory has no JavaScript view');
+    if (this.placement === 'device') throw new OnnxRuntimeError('FAIL', 'A tensor in device memory cannot be copied from here');
     if (offset < 0 || count < 0 || offset + count > elementCount(this.shape)) {
       throw new OnnxRuntimeError(
         'INVALID_ARGUMENT',
         `Expected a part of [${this.shape}], got ${count} elements from ${offset}`,
       );
     }
-    const bytes = elementBytes(this.type);
-    return viewElements(this.type, koffi.view(this.#address + BigInt(offset * bytes), count * bytes));
+    return this.#address + BigInt(offset * elementBytes(this.type));
   }
 
   /** Gives the memory of elements that are no longer needed back to the system, where that can do so. They then hold anything. */

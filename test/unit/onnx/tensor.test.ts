@@ -52,6 +52,29 @@ describe('a tensor', () => {
     expect(view.data[18]).toBe(6);
   });
 
+  it('copies a part of another, and nothing beside it', () => {
+    using from = OwnedTensor.allocate(runtime, 'f32', [2, 4]);
+    using to = OwnedTensor.allocate(runtime, 'f32', [2, 4]);
+    from.data.set([1, 2, 3, 4, 5, 6, 7, 8]);
+    to.data.fill(0);
+    to.copyRange(from, 4, 3);
+    expect([...to.data]).toEqual([0, 0, 0, 0, 5, 6, 7, 0]);
+    to.copyRange(from, 8, 0);
+    expect(() => to.copyRange(from, 6, 3)).toThrow(/3 elements from 6/);
+    expect(() => to.copyRange(from, -1, 2)).toThrow(/2 elements from -1/);
+    using shorter = OwnedTensor.allocate(runtime, 'f32', [4]);
+    expect(() => to.copyRange(shorter, 4, 1)).toThrow(/part of \[4\]/);
+  });
+
+  it('copies without memory of JavaScript’s', () => {
+    using from = OwnedTensor.allocate(runtime, 'f32', [1 << 18]);
+    using to = OwnedTensor.allocate(runtime, 'f32', [1 << 18]);
+    collectGarbage();
+    const before = process.memoryUsage().external;
+    for (let i = 0; i < 64; i++) to.copyRange(from, 0, 1 << 18);
+    expect(process.memoryUsage().external - before).toBeLessThan(1 << 20);
+  });
+
   it('of each element type has the view and the bytes of it', () => {
     for (const [type, bytes] of [
       ['f32', 4],
