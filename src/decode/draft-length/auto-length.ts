@@ -14,7 +14,7 @@ const FOLLOWING_DRAFTS = 8;
 
 /** How long its draft would be, and what it is expected to be worth; null: nothing is known of any. */
 interface Candidate extends DraftCandidate {
-  readonly tokens: number;
+  readonly tokens: () => number;
   readonly value: number | null;
 }
 
@@ -51,8 +51,8 @@ export class AutoLength implements LengthPolicy {
     const able: Candidate[] = sequences
       .filter(({ budget }) => budget > 0)
       .map((candidate) => {
-        const { value, reach } = forecast?.(candidate.sequence) ?? { value: null, reach: candidate.budget };
-        return { ...candidate, tokens: Math.min(candidate.budget, reach), value };
+        const { value, reach } = forecast?.(candidate.sequence) ?? { value: null, reach: () => candidate.budget };
+        return { ...candidate, tokens: () => Math.min(candidate.budget, reach()), value };
       });
     const chosen = new Map(this.#worthDrafting(able, decoding).map((candidate) => [candidate.sequence, candidate]));
     const probed = this.#probe(
@@ -66,14 +66,16 @@ export class AutoLength implements LengthPolicy {
       if (budget === 0) return { tokens: 0, reason: null };
       const candidate = chosen.get(sequence);
       if (candidate === undefined) return { tokens: 0, reason: decoding > 1 ? 'load' : 'low-acceptance' };
-      return { tokens: candidate.tokens, reason: candidate.tokens < budget ? 'low-confidence' : null };
+      const tokens = candidate.tokens();
+      return { tokens, reason: tokens < budget ? 'low-confidence' : null };
     });
   }
 
   trim(drafts: readonly Drafted[], { decoding }: StepContext, draftMs: number): readonly DraftLimit[] {
     const drafting = drafts.filter(({ proposal }) => proposal.tokens.length > 0);
     const drafted = drafting.reduce((sum, { proposal }) => sum + proposal.tokens.length, 0);
-    if (drafted > 0) this.#costs.observeDraft(drafted, drafting.length, this.#takenIn, draftMs);
+    if (drafted === 0) return drafts.map(() => ({ tokens: 0, reason: null }));
+    this.#costs.observeDraft(drafted, drafting.length, this.#takenIn, draftMs);
     const survivals = drafts.map(({ sequence, proposal }) => this.#survivals(sequence, proposal));
     // Rows of prompts are no part of the price: they have to be computed, whatever is drafted beside them.
     const plainRows = decoding - drafts.length;
@@ -113,8 +115,9 @@ export class AutoLength implements LengthPolicy {
     let tokens = 0;
     let waiting = 0;
     for (const [index, candidate] of sorted.entries()) {
+      if (candidate.value === 0) break;
       savedMs += (candidate.value as number) * msPerToken;
-      tokens += candidate.tokens;
+      tokens += candidate.tokens();
       // What waits is taken in once, for all drafts that follow.
       waiting += 1 + (candidate.waiting - 1) / FOLLOWING_DRAFTS;
       const netMs = savedMs - this.#costs.draftMs(tokens, index + 1, waiting);
@@ -130,7 +133,7 @@ export class AutoLength implements LengthPolicy {
     const newest = others.reduce((least, candidate) => (drafts(candidate) < drafts(least) ? candidate : least));
     const plainMs = this.#costs.stepMs(decoding, decoding);
     const rowMs = this.#costs.stepMs(decoding + 1, decoding) - plainMs;
-    const costMs = this.#costs.draftMs(newest.tokens, 1, newest.waiting) + rowMs;
+    const costMs = this.#costs.draftMs(newest.tokens(), 1, newest.waiting) + rowMs;
     this.#probeMs += PROBING * plainMs;
     if (this.#probeMs < costMs) return null;
     this.#probeMs -= costMs;

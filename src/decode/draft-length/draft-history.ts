@@ -22,7 +22,7 @@ export interface Expectation {
   /** Tokens that a draft is expected to add, less what its rows cost. */
   readonly value: number;
   /** Draft tokens that are of use: one more than usually were lately, which finds out when more would be. */
-  readonly reach: number;
+  readonly reach: () => number;
 }
 
 /**
@@ -53,45 +53,49 @@ export class DraftHistory {
    */
   forecast(prices: readonly number[]): ((sequence: Sequence) => Expectation) | null {
     if (this.#all.length < FIRST_DRAFTS) return null;
-    const worths = (drafts: readonly Survivals[]) => drafts.map((survivals) => worth(survivals, prices));
-    const all = worths(this.#all);
-    const typical = { value: sum(all) / all.length, length: usualLength(all) };
+    const typical = totalWorth(this.#all, prices) / this.#all.length;
     return (sequence) => {
-      const own = worths(this.#own.get(sequence) ?? []);
+      const own = this.#own.get(sequence) ?? [];
       // A sequence begins with typical drafts, which its own replace one by one.
-      const value = ((OWN_DRAFTS - own.length) * typical.value + sum(own)) / OWN_DRAFTS;
+      const value = ((OWN_DRAFTS - own.length) * typical + totalWorth(own, prices)) / OWN_DRAFTS;
       return {
         value: value + (own.length < OWN_FIRST_DRAFTS ? OPTIMISM : 0),
-        reach: 1 + (own.length < REACH_DRAFTS ? typical.length : usualLength(own)),
+        reach: () => usualLength(own.length < REACH_DRAFTS ? this.#all : own, prices) + 1,
       };
     };
   }
 }
 
-interface Worth {
-  readonly value: number;
-  readonly length: number;
+function totalWorth(drafts: readonly Survivals[], prices: readonly number[]): number {
+  let total = 0;
+  for (const survivals of drafts) total += worth(survivals, bestLength(survivals, prices), prices);
+  return total;
 }
 
-/** Of the part of a draft that is worth most. */
-function worth(survivals: Survivals, prices: readonly number[]): Worth {
+/** Tokens that the beginning of a draft is expected to add, less what its rows cost. */
+function worth(survivals: Survivals, length: number, prices: readonly number[]): number {
+  if (length === 0) return 0;
   let expected = 0;
-  let value = 0;
+  for (let slot = 0; slot < length; slot++) expected += survivals[slot]!;
+  return expected - prices[length - 1]!;
+}
+
+/** Length of the beginning that is worth most. */
+function bestLength(survivals: Survivals, prices: readonly number[]): number {
+  let expected = 0;
+  let most = 0;
   let length = 0;
   for (let slot = 0; slot < survivals.length && slot < prices.length; slot++) {
     expected += survivals[slot]!;
-    const net = expected - prices[slot]!;
-    if (net > value) [value, length] = [net, slot + 1];
+    if (expected - prices[slot]! <= most) continue;
+    most = expected - prices[slot]!;
+    length = slot + 1;
   }
-  return { value, length };
+  return length;
 }
 
-function sum(worths: readonly Worth[]): number {
-  return worths.reduce((total, { value }) => total + value, 0);
-}
-
-function usualLength(worths: readonly Worth[]): number {
-  const lengths = worths.slice(-REACH_DRAFTS).map(({ length }) => length);
+function usualLength(drafts: readonly Survivals[], prices: readonly number[]): number {
+  const lengths = drafts.slice(-REACH_DRAFTS).map((survivals) => bestLength(survivals, prices));
   return lengths.toSorted((a, b) => a - b)[REACH_DRAFTS / 2] as number;
 }
 

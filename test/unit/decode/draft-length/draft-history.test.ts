@@ -66,6 +66,6 @@ describe('what a draft will be worth', () => {
   it('reaches one token further than drafts usually do at that price', () => {
     const one = sequence();
     const known = history(repeated(40, [one, [0.9, 0.6, 0.25, 0.05]]));
-    expect([FREE, CHEAP, DEAR, [2, 4, 6, 8]].map((prices) => known.forecast(prices)?.(one).reach)).toEqual([5, 4, 3, 1]);
+    expect([FREE, CHEAP, DEAR, [2, 4, 6, 8]].map((prices) => known.forecast(prices)?.(one).reach())).toEqual([5, 4, 3, 1]);
   });
 });
