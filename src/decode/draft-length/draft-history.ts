@@ -66,18 +66,19 @@ export class DraftHistory {
   }
 }
 
+/** Tokens that drafts are expected to add, less what their rows cost: of each, the beginning that is worth most. */
 function totalWorth(drafts: readonly Survivals[], prices: readonly number[]): number {
   let total = 0;
-  for (const survivals of drafts) total += worth(survivals, bestLength(survivals, prices), prices);
+  for (const survivals of drafts) {
+    let expected = 0;
+    let most = 0;
+    for (let slot = 0; slot < survivals.length && slot < prices.length; slot++) {
+      expected += survivals[slot]!;
+      most = Math.max(most, expected - prices[slot]!);
+    }
+    total += most;
+  }
   return total;
-}
-
-/** Tokens that the beginning of a draft is expected to add, less what its rows cost. */
-function worth(survivals: Survivals, length: number, prices: readonly number[]): number {
-  if (length === 0) return 0;
-  let expected = 0;
-  for (let slot = 0; slot < length; slot++) expected += survivals[slot]!;
-  return expected - prices[length - 1]!;
 }
 
 /** Length of the beginning that is worth most. */
