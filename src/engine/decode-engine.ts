@@ -172,7 +172,7 @@ export class DecodeEngine implements Engine {
       };
     });
     if (this.#idleWork.due) {
-      await this.#idleWork.next(this.#drafters.current, woken.signal);
+      await this.#idleWork.next(this.#drafters.current, wake, woken.signal);
     } else if (this.#audit.due) {
       const report = await this.#audit.next(this.#parts.target, this.#parts.tokenizer, woken.signal);
       if (report !== null) this.#reports.onAudit(report);

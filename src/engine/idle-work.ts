@@ -9,6 +9,9 @@ import type { ServedDrafter } from './served-drafter.ts';
  */
 export type IdleTask = (drafters: readonly ServedDrafter[], signal: AbortSignal) => Promise<void>;
 
+/** Who asks again as soon as an answer ends is not to find the target in use. */
+const QUIET_MS = 100;
+
 interface Waiting {
   readonly task: IdleTask;
   readonly resolve: () => void;
@@ -29,10 +32,13 @@ export class IdleWork {
     return this.#waiting.length > 0;
   }
 
-  /** Works on the first of those that wait; it stays the first when the signal ends it. */
-  async next(drafters: readonly ServedDrafter[], signal: AbortSignal): Promise<void> {
+  /**
+   * Works on the first of those that wait, after a while in which nothing woke the engine; it stays the first when the signal
+   * ends it.
+   */
+  async next(drafters: readonly ServedDrafter[], woken: Promise<void>, signal: AbortSignal): Promise<void> {
     const [first] = this.#waiting;
-    if (first === undefined) return;
+    if (first === undefined || !(await isQuiet(woken))) return;
     try {
       await first.task(drafters, signal);
       first.resolve();
@@ -46,5 +52,17 @@ export class IdleWork {
   end(): void {
     this.#ended = true;
     for (const { resolve } of this.#waiting.splice(0)) resolve();
+  }
+}
+
+async function isQuiet(woken: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const quiet = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(true), QUIET_MS);
+  });
+  try {
+    return await Promise.race([quiet, woken.then(() => false)]);
+  } finally {
+    clearTimeout(timer);
   }
 }

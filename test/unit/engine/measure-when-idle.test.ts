@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CostModel } from '../../../src/decode/draft-length/cost-model.ts';
 import { measureWhenIdle } from '../../../src/engine/measure-costs.ts';
 import { hashedLogits } from '../../support/scripted-logits.ts';
@@ -72,6 +72,25 @@ describe('costs that are measured while no request is served', () => {
     expect(await answered).toBeLessThanOrEqual(4 + own + 1);
     expect(target.steps).toBeGreaterThan(4 + own);
     expect(costs.stepMs(2, 2)).toBeLessThan(100);
+  });
+
+  it('wait for a while without requests', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { engine } = openEngine({ nextLogits });
+    let begun = false;
+    const done = engine.whenIdle(async () => {
+      begun = true;
+    });
+    for (let i = 0; i < 3; i++) {
+      await vi.advanceTimersByTimeAsync(90);
+      await answerOf(engine.generate(request([1, 2, 3], { maxTokens: 4, ignoreEos: true }), NEVER));
+    }
+    await vi.advanceTimersByTimeAsync(90);
+    expect(begun).toBe(false);
+    await vi.advanceTimersByTimeAsync(20);
+    await done;
+    expect(begun).toBe(true);
   });
 
   it('stay as they were for more sequences than there is room for', async () => {
