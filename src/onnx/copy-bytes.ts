@@ -1,6 +1,6 @@
 /** Copies memory without JavaScript's looking at it. */
-import koffi from 'koffi';
 import type { Handle } from './api.ts';
+import { libc } from './libc.ts';
 
 let copy: ((to: Handle, from: Handle, bytes: number) => void) | undefined;
 
@@ -9,6 +9,6 @@ let copy: ((to: Handle, from: Handle, bytes: number) => void) | undefined;
  * collects garbage for it: eight sequences that begin like others made it stop for 150 ms.
  */
 export function copyBytes(to: Handle, from: Handle, bytes: number): void {
-  copy ??= koffi.load(process.platform === 'win32' ? 'ucrtbase.dll' : null).func('void memcpy(void *, void *, size_t)');
+  copy ??= libc().func('void memcpy(void *, void *, size_t)');
   copy(to, from, bytes);
 }

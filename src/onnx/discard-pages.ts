@@ -1,6 +1,6 @@
 /** Memory that is kept for later use without its pages. */
-import koffi from 'koffi';
 import type { Handle } from './api.ts';
+import { libc } from './libc.ts';
 
 const PAGE_BYTES = 4096n;
 const MADV_DONTNEED = 4;
@@ -12,7 +12,7 @@ let advise: ((address: Handle, bytes: number, advice: number) => number) | null 
  * once; elsewhere nothing happens, and the memory stays as large as it once was.
  */
 export function discardPages(address: Handle, bytes: number): void {
-  advise ??= process.platform === 'linux' ? koffi.load(null).func('int madvise(void *, size_t, int)') : null;
+  advise ??= process.platform === 'linux' ? libc().func('int madvise(void *, size_t, int)') : null;
   if (advise === null) return;
   const first = ((address + PAGE_BYTES - 1n) / PAGE_BYTES) * PAGE_BYTES;
   const end = ((address + BigInt(bytes)) / PAGE_BYTES) * PAGE_BYTES;

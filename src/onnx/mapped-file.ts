@@ -4,6 +4,7 @@ import koffi from 'koffi';
 import { DisposedError } from '../core/disposed-error.ts';
 import type { Handle } from './api.ts';
 import { type ElementType, elementBytes, viewElements } from './element-type.ts';
+import { libc } from './libc.ts';
 import { countCreated, countReleased } from './live-objects.ts';
 import { OnnxRuntimeError } from './onnx-runtime-error.ts';
 import type { OnnxRuntime } from './runtime.ts';
@@ -65,13 +66,10 @@ let posix: { readonly map: MemoryMap; readonly unmap: (address: Handle, length: 
 
 function mapWhole(file: number, length: number, path: string): Memory {
   if (posix === undefined) {
-    // The process itself links libc; its handle is kept, as koffi unloads libraries that are garbage-collected.
-    const libc = koffi.load(null);
     posix = {
-      map: libc.func('mmap', 'void *', ['void *', 'size_t', 'int', 'int', 'int', 'int64_t']) as unknown as MemoryMap,
-      unmap: libc.func('munmap', 'int', ['void *', 'size_t']) as never,
+      map: libc().func('mmap', 'void *', ['void *', 'size_t', 'int', 'int', 'int', 'int64_t']) as unknown as MemoryMap,
+      unmap: libc().func('munmap', 'int', ['void *', 'size_t']) as never,
     };
-    keptAlive.push(libc);
   }
   const { map, unmap } = posix;
   const READ = 1;
@@ -82,8 +80,6 @@ function mapWhole(file: number, length: number, path: string): Memory {
   }
   return { address, release: () => void unmap(address, length) };
 }
-
-const keptAlive: unknown[] = [];
 
 /** Windows has no mmap; the file is read into memory of its own. */
 function readWhole(runtime: OnnxRuntime, file: number, length: number): Memory {
