@@ -3,6 +3,7 @@
 import { realpathSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { AppError } from '../core/app-error.ts';
+import { doublings } from '../core/doublings.ts';
 import { orAbandon } from '../core/or-abandon.ts';
 import { AutoLength } from '../decode/draft-length/auto-length.ts';
 import type { CostModel } from '../decode/draft-length/cost-model.ts';
@@ -323,7 +324,7 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
           lengths === FIXED_LENGTH ? [] : [[name, costs[i]!] as const],
         );
         const tasks = adaptive.flatMap(([name, own]) =>
-          sessionCounts(maxSequences).map((count) => engine.whenIdle(measureWhenIdle(target, name, count, own))),
+          doublings(maxSequences).map((count) => engine.whenIdle(measureWhenIdle(target, name, count, own))),
         );
         await Promise.all(tasks);
       },
@@ -335,13 +336,6 @@ async function open(options: OpenEngineOptions): Promise<OpenedEngine> {
     await target[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-/** Numbers of sequences that sessions are loaded for. */
-function sessionCounts(maxSequences: number): number[] {
-  const counts: number[] = [];
-  for (let count = 1; count < maxSequences; count *= 2) counts.push(count);
-  return [...counts, maxSequences];
 }
 
 /** @param error that says which drafter it is */

@@ -1,4 +1,5 @@
 /** Sessions of one graph for 1, 2, 4, … sequences at once, over the same weights. */
+import { doublings } from '../core/doublings.ts';
 import type { BuiltGraph } from '../graph/graph-builder.ts';
 import type { Device } from '../onnx/device.ts';
 import type { IoBinding } from '../onnx/io-binding.ts';
@@ -35,9 +36,7 @@ export class SlotSessions implements AsyncDisposable {
 
   constructor(options: SlotSessionsOptions) {
     this.#options = options;
-    const sizes: number[] = [];
-    for (let slots = 1; slots < options.maxSlots; slots *= 2) sizes.push(slots);
-    this.#sizes = [...sizes, options.maxSlots];
+    this.#sizes = doublings(options.maxSlots);
   }
 
   /** Sequences that the largest session serves. */
