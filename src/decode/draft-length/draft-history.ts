@@ -66,38 +66,27 @@ export class DraftHistory {
   }
 }
 
-/** Tokens that drafts are expected to add, less what their rows cost: of each, the beginning that is worth most. */
 function totalWorth(drafts: readonly Survivals[], prices: readonly number[]): number {
-  let total = 0;
-  for (const survivals of drafts) {
-    let expected = 0;
-    let most = 0;
-    for (let slot = 0; slot < survivals.length && slot < prices.length; slot++) {
-      expected += survivals[slot]!;
-      most = Math.max(most, expected - prices[slot]!);
-    }
-    total += most;
-  }
-  return total;
-}
-
-/** Length of the beginning that is worth most. */
-function bestLength(survivals: Survivals, prices: readonly number[]): number {
-  let expected = 0;
-  let most = 0;
-  let length = 0;
-  for (let slot = 0; slot < survivals.length && slot < prices.length; slot++) {
-    expected += survivals[slot]!;
-    if (expected - prices[slot]! <= most) continue;
-    most = expected - prices[slot]!;
-    length = slot + 1;
-  }
-  return length;
+  return drafts.reduce((total, survivals) => total + bestBeginning(survivals, prices).value, 0);
 }
 
 function usualLength(drafts: readonly Survivals[], prices: readonly number[]): number {
-  const lengths = drafts.slice(-REACH_DRAFTS).map((survivals) => bestLength(survivals, prices));
+  const lengths = drafts.slice(-REACH_DRAFTS).map((survivals) => bestBeginning(survivals, prices).length);
   return lengths.toSorted((a, b) => a - b)[REACH_DRAFTS / 2] as number;
+}
+
+/** The beginning of a draft that is worth most: tokens that it is expected to add, less what its rows cost. */
+function bestBeginning(survivals: Survivals, prices: readonly number[]): { readonly value: number; readonly length: number } {
+  let expected = 0;
+  let value = 0;
+  let length = 0;
+  for (let slot = 0; slot < survivals.length && slot < prices.length; slot++) {
+    expected += survivals[slot]!;
+    if (expected - prices[slot]! <= value) continue;
+    value = expected - prices[slot]!;
+    length = slot + 1;
+  }
+  return { value, length };
 }
 
 function remember(drafts: Survivals[], survivals: Survivals, most: number): void {
