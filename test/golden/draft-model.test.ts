@@ -4,7 +4,6 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { TokenId } from '../../src/core/token.ts';
 import { DraftModelDrafter } from '../../src/drafter/draft-model/draft-model-drafter.ts';
 import type { Drafter } from '../../src/drafter/drafter.ts';
@@ -21,7 +20,7 @@ import { loadTokenizer } from '../../src/text/tokenizer.ts';
 import { describeDrafterContract } from '../contract/drafter-contract.ts';
 import { loadTestTarget, TemporaryFolder } from '../support/load-test-target.ts';
 import { testRuntime } from '../support/runtime.ts';
-import { openTestbed, testbedPrompts } from '../support/testbed-engine.ts';
+import { greedyAnswer, openTestbed, testbedPrompts } from '../support/testbed-engine.ts';
 import expected from './fixtures/testbed/expected.json' with { type: 'json' };
 import { speculateAll } from './speculate.ts';
 
@@ -103,32 +102,8 @@ describe('a model that drafts for itself', () => {
 describe('a sequence that begins with what is known', () => {
   const open = (prefixCacheBytes: number) =>
     openTestbed({ cacheDir: temporary.path, drafters: [`draft-model=${TESTBED}`], limits: { prefixCacheBytes } });
-  const answer = async ({ engine }: OpenedEngine, index: number, again: string) => {
-    const { messages } = testbedPrompts()[index]!;
-    const promptTokens = engine.text.encode(engine.text.renderChat(messages) + again, { addSpecialTokens: false });
-    const events = engine.generate(
-      {
-        id: `${index} ${again}`,
-        promptTokens,
-        sampling: GREEDY,
-        maxTokens: 24,
-        stopTokenIds: [],
-        stopStrings: [],
-        includeStopString: false,
-        ignoreEos: true,
-        skipSpecialTokens: true,
-        drafter: null,
-        draftTokens: null,
-      },
-      new AbortController().signal,
-    );
-    const tokens: TokenId[] = [];
-    for await (const event of events) {
-      if (event.type === 'finish') return { tokens, ...event };
-      tokens.push(...event.tokens);
-    }
-    throw new Error('Expected an end, got none');
-  };
+  const answer = (opened: OpenedEngine, index: number, again: string) =>
+    greedyAnswer(opened, testbedPrompts()[index]!, { maxTokens: 24, behind: again });
 
   it('gets the drafts that it would get without, also when more were kept than there is room for', async () => {
     const [kept, fresh] = [await open(2 ** 28), await open(0)];

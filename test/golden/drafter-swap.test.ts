@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { folderBytes } from '../../src/checkpoint/folder-bytes.ts';
 import { watchDrafter } from '../../src/cli/watch-drafter.ts';
-import { GREEDY } from '../../src/core/sampling-params.ts';
 import type { OpenedEngine } from '../../src/engine/open-engine.ts';
 import { until } from '../support/labelled-timeout.ts';
-import { openTestbed, TESTBED_DRAFTER, testbedPrompts } from '../support/testbed-engine.ts';
+import { greedyAnswer, openTestbed, TESTBED_DRAFTER, testbedPrompts } from '../support/testbed-engine.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'blockdraft-swap-'));
 const drafterDir = join(root, 'drafters');
@@ -61,29 +60,8 @@ function enlarge(file: string): void {
 }
 
 async function serve(index: number) {
-  const { engine } = opened;
-  const promptTokens = engine.text.encode(engine.text.renderChat(testbedPrompts()[index]!.messages), {
-    addSpecialTokens: false,
-  });
-  const asked = {
-    id: `${index}`,
-    promptTokens,
-    sampling: GREEDY,
-    maxTokens: 60,
-    stopTokenIds: [],
-    stopStrings: [],
-    includeStopString: false,
-    ignoreEos: true,
-    skipSpecialTokens: true,
-    drafter: null,
-    draftTokens: null,
-  };
-  const tokens: number[] = [];
-  for await (const event of engine.generate(asked, new AbortController().signal)) {
-    if (event.type === 'tokens') tokens.push(...event.tokens);
-    else return { tokens, rounds: event.speculation.rounds, error: event.speculation.drafterError };
-  }
-  throw new Error('no end');
+  const { tokens, speculation } = await greedyAnswer(opened, testbedPrompts()[index]!, { maxTokens: 60 });
+  return { tokens, rounds: speculation.rounds, error: speculation.drafterError };
 }
 
 it('a copy of the drafter takes its place under load: same tokens, same rounds, nobody dropped', async () => {

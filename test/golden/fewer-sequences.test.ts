@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { GREEDY } from '../../src/core/sampling-params.ts';
 import { Session } from '../../src/onnx/session.ts';
-import { openTestbed, testbedPrompts } from '../support/testbed-engine.ts';
+import { greedyAnswer, openTestbed, testbedPrompts } from '../support/testbed-engine.ts';
 
 it('serves one after the other, with drafts, and that is told once', async () => {
   const cacheDir = mkdtempSync(join(tmpdir(), 'blockdraft-fewer-'));
@@ -26,30 +25,11 @@ it('serves one after the other, with drafts, and that is told once', async () =>
     onFinish: () => undefined,
     onFewerSequences: (...fewer: [number, string]) => void told.push(fewer),
   };
-  const { engine } = await openTestbed({ cacheDir, observers: [observer] });
+  const opened = await openTestbed({ cacheDir, observers: [observer] });
   try {
     const answers = testbedPrompts()
       .slice(0, 3)
-      .map(async ({ id, messages }) => {
-        const promptTokens = engine.text.encode(engine.text.renderChat(messages), { addSpecialTokens: false });
-        const asked = {
-          id,
-          promptTokens,
-          sampling: GREEDY,
-          maxTokens: 20,
-          stopTokenIds: [],
-          stopStrings: [],
-          includeStopString: false,
-          ignoreEos: true,
-          skipSpecialTokens: true,
-          drafter: null,
-          draftTokens: null,
-        };
-        for await (const event of engine.generate(asked, new AbortController().signal)) {
-          if (event.type === 'finish') return event;
-        }
-        throw new Error('no end');
-      });
+      .map((prompt) => greedyAnswer(opened, prompt, { maxTokens: 20 }));
     for (const { reason, speculation } of await Promise.all(answers)) {
       expect([reason, speculation.drafterError]).toEqual(['length', null]);
       expect(speculation.rounds.some(({ accepted }) => accepted > 0)).toBe(true);
@@ -57,6 +37,6 @@ it('serves one after the other, with drafts, and that is told once', async () =>
     expect(new Set(steps)).toEqual(new Set([1]));
     expect(told).toEqual([[1, 'no memory']]);
   } finally {
-    await engine[Symbol.asyncDispose]();
+    await opened.engine[Symbol.asyncDispose]();
   }
 });

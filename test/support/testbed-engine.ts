@@ -1,6 +1,10 @@
 /** The small trained pair, opened as the server opens it: real models that answer in milliseconds. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { FinishEvent } from '../../src/core/decode-event.ts';
+import { GREEDY } from '../../src/core/sampling-params.ts';
+import type { TokenId } from '../../src/core/token.ts';
+import type { GenerateRequest } from '../../src/engine/engine.ts';
 import { type OpenEngineOptions, type OpenedEngine, openEngine } from '../../src/engine/open-engine.ts';
 import { CPU } from '../../src/onnx/device.ts';
 import { TEST_THREADS } from './runtime.ts';
@@ -45,4 +49,35 @@ export async function openTestbed(
   });
   if (prepared) await opened.warmUp();
   return opened;
+}
+
+export interface GreedyAnswer extends FinishEvent {
+  readonly tokens: readonly TokenId[];
+}
+
+/** What the default drafter's sequence answers to a prompt, whatever ends it but an end-of-sequence token. */
+export async function greedyAnswer(
+  { engine }: Pick<OpenedEngine, 'engine'>,
+  { id, messages }: TestbedPrompt,
+  { maxTokens, behind = '' }: { readonly maxTokens: number; readonly behind?: string },
+): Promise<GreedyAnswer> {
+  const request: GenerateRequest = {
+    id: `${id} ${behind}`,
+    promptTokens: engine.text.encode(engine.text.renderChat(messages) + behind, { addSpecialTokens: false }),
+    sampling: GREEDY,
+    maxTokens,
+    stopTokenIds: [],
+    stopStrings: [],
+    includeStopString: false,
+    ignoreEos: true,
+    skipSpecialTokens: true,
+    drafter: null,
+    draftTokens: null,
+  };
+  const tokens: TokenId[] = [];
+  for await (const event of engine.generate(request, new AbortController().signal)) {
+    if (event.type === 'finish') return { ...event, tokens };
+    tokens.push(...event.tokens);
+  }
+  throw new Error('Expected an end, got none');
 }
